@@ -1,7 +1,7 @@
 """Decides about the syncs of a recording again, and converts histories from and to their recorded form.
 
 Called by `podscaler replay`, `podscaler explain` and tests; the controller's recorder calls `write_history`. Histories
-and selectors are kept from line to line for each autoscaler, as in a controller, unless a line has them.
+and selectors are kept from line to line for each autoscaler, as in a controller; a line that has its own replaces them.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
 decoded once, in bounded caches.
@@ -55,8 +55,10 @@ class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
         time: the instant of the sync, RFC 3339.
         hpa: `namespace/name` of the autoscaler.
         replicas: the count written to the scale; None: no write.
+        status: the status to write, of autoscaling/v2.
+        events: the events of the sync, in order.
         error: the error of the sync, or empty.
-        trace: an extension of the format.
+        trace: each step of the decision (an extension of the format); unset unless it is asked for.
     """
 
     time: str

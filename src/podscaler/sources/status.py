@@ -31,19 +31,21 @@ from podscaler.sources.open_sources import ReadResult
 log = logging.getLogger(__name__)
 
 PERIOD_S, RETRY_S = 60, 5
+BACKOFF_STEPS_MAX = 10
+"""How often the wait after a failure is doubled at most; PERIOD_S is reached before."""
 READY = "Ready"
 SUCCEEDED = "ReadSucceeded"
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """The status that was due last for an object.
+class _DueStatus:
+    """The last status of an object that was due to be written; it may still wait, or have failed.
 
     Attributes:
         uid: the object's uid.
         status: all fields of the status.
         due_at_ns: the instant of the read that led to it, nanoseconds since the epoch.
-        failures: how many of its writes failed in a row; 0 if it is written, or being written.
+        failures: how many of its writes failed in a row since the last one that succeeded.
     """
 
     uid: str
@@ -54,7 +56,8 @@ class _Written:
     @property
     def next_at_ns(self) -> int:
         """When it is due again, though nothing changed."""
-        wait_s = min(RETRY_S * 2 ** min(self.failures - 1, 10), PERIOD_S) if self.failures else PERIOD_S
+        doublings = min(self.failures - 1, BACKOFF_STEPS_MAX)
+        wait_s: int = min(RETRY_S * 2**doublings, PERIOD_S) if self.failures else PERIOD_S
         return self.due_at_ns + wait_s * NANOSECONDS
 
 
@@ -69,7 +72,7 @@ class SourceStatusWriter:
     def __init__(self, client: Client, *, may_write: Callable[[], bool]) -> None:
         self._client = client
         self._may_write = may_write
-        self._status_states: dict[Key, _Written] = {}
+        self._last_due: dict[Key, _DueStatus] = {}
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
         self._has_pending = asyncio.Event()
 
@@ -78,19 +81,19 @@ class SourceStatusWriter:
         if not self._may_write():
             return
         key = key_of(source)
-        written_status = self._status_states.get(key)
-        if written_status is None or written_status.uid != source.metadata.uid:
-            written_status = _Written(source.metadata.uid, source.status, 0)
-        status = status_of(source, read_result, before=written_status.status)
-        if _is_transition(written_status.status, status) or read_result.read_at_ns >= written_status.next_at_ns:
-            due = {**written_status.status, **status}
-            self._status_states[key] = replace(written_status, status=due, due_at_ns=read_result.read_at_ns)
+        last_due = self._last_due.get(key)
+        if last_due is None or last_due.uid != source.metadata.uid:
+            last_due = _DueStatus(source.metadata.uid, source.status, 0)
+        status = status_of(source, read_result, before=last_due.status)
+        if _is_transition(last_due.status, status) or read_result.read_at_ns >= last_due.next_at_ns:
+            due = {**last_due.status, **status}
+            self._last_due[key] = replace(last_due, status=due, due_at_ns=read_result.read_at_ns)
             self._pending[key] = (source, status)
             self._has_pending.set()
 
     def forget(self, key: Key) -> None:
         """Drop what is kept about an object, which was deleted."""
-        self._status_states.pop(key, None)
+        self._last_due.pop(key, None)
         self._pending.pop(key, None)
 
     async def run(self) -> None:
@@ -115,11 +118,9 @@ class SourceStatusWriter:
             is_written = False
             if isinstance(error, StatusError) and is_not_found(error):
                 self.forget(key_of(source))  # a read can end after the object was deleted
-        written_status = self._status_states.get(key_of(source))
-        if written_status is not None and written_status.uid == source.metadata.uid:
-            self._status_states[key_of(source)] = replace(
-                written_status, failures=0 if is_written else written_status.failures + 1
-            )
+        last_due = self._last_due.get(key_of(source))
+        if last_due is not None and last_due.uid == source.metadata.uid:
+            self._last_due[key_of(source)] = replace(last_due, failures=0 if is_written else last_due.failures + 1)
 
 
 def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 Called by the scale subresource. The managers of a Scale are those of its object that own the replicas; a write of the
 Scale changes who owns the replicas of the object.
 
-Invariant: as in kube-apiserver, an updater of the Scale that owns the replicas gets a new entry without a time: a PUT
-of an unchanged Scale changes managedFields.
+Invariant: as in kube-apiserver, an updater of the Scale that owns the replicas gets a new entry without a time, so that
+a PUT of an unchanged Scale changes managedFields: an updater is identified by its apiVersion too, and that of a Scale
+    is autoscaling/v1.
 
-Source: apimachinery's ScaleHandler; golden scale.jsonl.
+Source: apimachinery's ScaleHandler; captured responses of kube-apiserver (tests/conformance/golden/scale.jsonl).
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ _REPLICAS_OF_SCALE = ("f:spec", "f:replicas")
 
 @dataclass(frozen=True, slots=True)
 class ScaleFields:
-    """Where the replicas of a kind are.
+    """Converts managedFields between a kind and its Scale.
 
     Attributes:
         versions: the apiVersions in which the kind is served.
@@ -34,20 +35,25 @@ class ScaleFields:
     path: Sequence[str]
     version: str
 
-    def of_scale(self, parent: Iterable[Any]) -> Entries:
+    def of_scale(self, parent_entries: Iterable[Any]) -> Entries:
         """The entries of the Scale, from those of its object."""
         scale_managers: Managers = {}
-        for manager, managed in managers.parse(parent).items():
+        for manager, managed in managers.parse(parent_entries).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
                 scale_managers[manager] = Managed(field_sets.of(_REPLICAS_OF_SCALE), SCALE_VERSION, managed.time)
         return managers.to_entries(scale_managers.items())
 
-    def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
-        """The entries of the object, which were `parent`, after a write changed those of its Scale to `scale`."""
-        parent_managers = managers.parse(parent)
+    def of_parent(self, parent_entries: Iterable[Any], scale_entries: Iterable[Any]) -> Entries:
+        """The new entries of the object after a write of its Scale, without those of versions that are not served.
+
+        Args:
+            parent_entries: the entries of the object before the write.
+            scale_entries: the entries of the Scale after it.
+        """
+        parent_managers = managers.parse(parent_entries)
         owners_in_scale = {
             manager
-            for manager, managed in managers.parse(scale).items()
+            for manager, managed in managers.parse(scale_entries).items()
             if field_sets.has(managed.fields, _REPLICAS_OF_SCALE)
         }
         replicas_field = field_sets.of(self.path)
@@ -58,6 +64,7 @@ class ScaleFields:
                 fields = field_sets.difference(fields, replicas_field)
             if fields and managed.version in self.versions:
                 kept_managers[manager] = managed.with_fields(fields)
+        # managers of the Scale that the object does not have; updaters never are the same (see the module)
         new_owners = [
             (manager, Managed(replicas_field, self.version)) for manager in owners_in_scale - parent_managers.keys()
         ]

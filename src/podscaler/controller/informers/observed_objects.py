@@ -1,7 +1,7 @@
 """Defines what informers cache, autoscalers and pods, and decodes them when an object changes.
 
-Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use (for a recording, its
-JSON too), a cached autoscaler the whole object, because a write of its status sends it.
+Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use, and its JSON if the
+controller records its syncs to a file; a cached autoscaler is the whole object, because a write of its status sends it.
 
 Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """
@@ -36,7 +36,7 @@ class Autoscaler:
 
     Attributes:
         metadata: the object's metadata.
-        wire: the object as the API has it.
+        wire: the object as the API has it, with the metrics that the algorithm adds.
         spec: the spec as `podscaler.core.decide` takes it.
         kind: HorizontalPodAutoscaler or PodAutoscaler.
         fault: why the object is invalid; empty if there is no error.
@@ -74,18 +74,24 @@ def autoscalers(
     """The source for a watch of all autoscalers of a kind.
 
     Args:
-        settings: how quantities are read, and the algorithm, whose metrics from annotations are added.
+        settings: has the emulated version of Kubernetes, whose rules quantities are read by, and the algorithm; that of
+            v1.1 adds metrics from annotations.
         on_read: called with each object in JSON.
     """
-    return WatchSource(kind.path(), kind.resource, _autoscaler(settings, kind, on_read))
+    return WatchSource(kind.path(), kind.resource, _autoscaler_decoder(settings, kind, on_read))
 
 
 def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
-    """The source for a watch of all pods; `with_text`: with their JSON, for a recording."""
-    return WatchSource("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
+    """The source for a watch of all pods.
+
+    Args:
+        rules: of the emulated version of Kubernetes.
+        with_text: whether cached pods have their JSON, for a recording.
+    """
+    return WatchSource("/api/v1/pods", "pods", _pod_decoder(rules, with_text=with_text))
 
 
-def _autoscaler(
+def _autoscaler_decoder(
     settings: Settings, kind: AutoscalerKind, on_read: Callable[[msgspec.Raw], None] | None
 ) -> Callable[[msgspec.Raw], Autoscaler]:
     """A decoder of autoscalers in JSON. A spec that is equal to that of the version before is not read again.
@@ -93,38 +99,38 @@ def _autoscaler(
     `on_read` is called with the JSON of each autoscaler; None: nothing is called.
     """
     decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
-    rules, complete = settings.emulation, algorithm.of(settings).complete
+    rules, add_algorithm_metrics = settings.emulation, algorithm.of(settings).complete
     latest_by_key: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
 
     def decode_autoscaler(autoscaler_json: msgspec.Raw) -> Autoscaler:
         if on_read is not None:
             on_read(autoscaler_json)
-        completed = complete(decode(autoscaler_json))
+        completed = add_algorithm_metrics(decode(autoscaler_json))
         wire = completed.wire
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
         earlier = latest_by_key.get(key)
-        if earlier is not None and _states_same(earlier.wire, wire):
-            facts = earlier.spec  # most events are of a status
+        if earlier is not None and _has_same_spec(earlier.wire, wire):
+            parsed_spec = earlier.spec  # most events are of a status
         elif kind is HPA:
-            facts = spec.of(wire, rules)
+            parsed_spec = spec.of(wire, rules)
         else:
-            facts = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
+            parsed_spec = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
         fault = completed.fault or ("" if kind is HPA else custom_autoscaler.fault(autoscaler_json))
-        autoscaler = Autoscaler(wire.metadata, wire, facts, kind, fault)
+        autoscaler = Autoscaler(wire.metadata, wire, parsed_spec, kind, fault)
         latest_by_key[key] = autoscaler
         return autoscaler
 
     return decode_autoscaler
 
 
-def _states_same(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
+def _has_same_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
     """Whether two versions of an autoscaler have the same spec and failure policy."""
     old_policy = failure_policy.of_policy(old.metadata.annotations or {})
     new_policy = failure_policy.of_policy(new.metadata.annotations or {})
     return old.spec == new.spec and old_policy == new_policy
 
 
-def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
+def _pod_decoder(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
     """A decoder of pods in JSON, by the rules of the emulated version.
 
     `with_text`: the result has the pod's JSON, too.
@@ -134,12 +140,14 @@ def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], Cached
     def decode_pod(pod_json: msgspec.Raw) -> CachedPod:
         wire = _POD.decode(pod_json)
         meta = shared.metadata(wire.metadata)
-        return CachedPod(meta, shared.facts(api_conversion.pod(wire, rules), meta), _text(wire) if with_text else b"")
+        return CachedPod(
+            meta, shared.facts(api_conversion.pod(wire, rules), meta), _trimmed_json(wire) if with_text else b""
+        )
 
     return decode_pod
 
 
-def _text(wire: Pod) -> bytes:
-    """The pod in JSON, without fields that change and that no decision reads."""
+def _trimmed_json(wire: Pod) -> bytes:
+    """The pod in JSON, without uid and resourceVersion: no decision reads them, and equal pods have equal texts."""
     metadata = msgspec.structs.replace(wire.metadata, uid="", resource_version="")
     return _ENCODER.encode(msgspec.structs.replace(wire, metadata=metadata))

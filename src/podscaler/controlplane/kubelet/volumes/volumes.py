@@ -4,8 +4,10 @@
 `container_setup` calls `mounts` for each start. Tokens are renewed (`token_renewal`).
 
 Source: Volumes (Kubernetes documentation); Volume, VolumeMount, HostPathVolumeSource (API reference).
-Differs: a change of a ConfigMap or Secret reaches a volume at once, file by file, and not up to a minute later with a
-symbolic link to a folder; a change of labels or annotations does not reach downwardAPI volumes.
+Differs: a change of a ConfigMap or Secret reaches a volume at once and file by file (the kubelet swaps a symbolic link
+    to a folder, up to a minute later); a change of labels or annotations does not reach downwardAPI volumes; a hostPath
+    without a type must exist, and its types Socket, CharDevice and BlockDevice are refused. A new type of volume:
+    `volume_files`.
 """
 
 import contextlib
