@@ -112,6 +112,22 @@ def test_the_last_block_is_tried_first(tmp_path: Path) -> None:
     other.close()
 
 
+def test_the_last_block_is_awaited_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another `up` has it while it removes the interfaces of a killed one; one that keeps it has it."""
+    remember = tmp_path / "block"
+    remember.write_text("201")
+    holder = addresses.claim_number(201)
+    assert holder is not None
+    monkeypatch.setattr(addresses, "LAST_BLOCK_RETRY_S", 0.0)
+    other = addresses.claim_block(number_file=remember)
+    remember.write_text("201")
+    monkeypatch.setattr(addresses.time, "sleep", lambda _seconds: holder.close())
+    same = addresses.claim_block(number_file=remember)
+    assert (other.number != 201, same.number) == (True, 201)
+    other.close()
+    same.close()
+
+
 def test_a_block_that_is_let_go_is_rarely_the_next_to_be_taken(tmp_path: Path) -> None:
     """Between the end of an `up` and its next start, others that start look elsewhere first."""
     taken = set()

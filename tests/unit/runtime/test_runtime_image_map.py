@@ -55,7 +55,7 @@ def test_a_user_out_of_range_is_refused(bundle: Path, user: int) -> None:
 @pytest.mark.parametrize("name", ["", "A=B", "A\0"])
 def test_the_name_of_a_variable_is_checked(program: Path, name: str) -> None:
     with pytest.raises(UsageError, match="invalid name"):
-        image_map.read([ImageEntry("app", str(program), env={name: "1"})])
+        image_map.read_entries([ImageEntry("app", str(program), env={name: "1"})])
 
 
 def test_a_name_with_a_tag_is_that_one(program: Path, bundle: Path) -> None:

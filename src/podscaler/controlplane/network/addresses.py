@@ -20,6 +20,7 @@ import os
 import socket
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,6 +34,8 @@ BLOCK_NUMBERS: Final = range(2, 255)
 CLAIM_NAME_PREFIX = "podscaler.dev/block"
 """The prefix of the names of sockets and files that claim a block; tests set another one."""
 
+LAST_BLOCK_TRIES, LAST_BLOCK_RETRY_S = 40, 0.05
+"""How often the block of the last run is tried, and the seconds between."""
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
 NODE_OFFSET: Final = 1
@@ -180,13 +183,27 @@ def claim_block(*, number_file: Path | None = None) -> AddressBlock:
         return AddressBlock(0, is_shared=True)
     last_number = _read_block_number(number_file)
     for number in _numbers_to_try(last_number, first_index=_first_index(number_file)):
-        claim = _claim(number)
+        claim = _claim_last_block(number) if number == last_number else _claim(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
             if number_file is not None and number != last_number:
                 _write_block_number(number_file, block)
             return block
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
+
+
+def _claim_last_block(number: int) -> Claim | None:
+    """Claim the block of the last run; None if another process has it for longer than LAST_BLOCK_TRIES. Blocks.
+
+    The start of another `up` has it for a moment, to remove the interfaces that a killed one left
+    (`pod_networks.remove_orphaned_interfaces`). Pods that run on would lose their addresses.
+    """
+    for _ in range(LAST_BLOCK_TRIES):
+        claim = _claim(number)
+        if claim is not None:
+            return claim
+        time.sleep(LAST_BLOCK_RETRY_S)
+    return None
 
 
 def claim_number(number: int) -> AddressBlock | None:
