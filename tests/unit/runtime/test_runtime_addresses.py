@@ -121,7 +121,7 @@ def test_the_last_block_is_awaited_for_a_moment(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(addresses, "LAST_BLOCK_RETRY_S", 0.0)
     other = addresses.claim_block(number_file=remember)
     remember.write_text("201")
-    monkeypatch.setattr(addresses.time, "sleep", lambda _seconds: holder.close())
+    monkeypatch.setattr("time.sleep", lambda _seconds: holder.close())
     same = addresses.claim_block(number_file=remember)
     assert (other.number != 201, same.number) == (True, 201)
     other.close()
