@@ -27,7 +27,7 @@ ROUTES = Routes(catalog.RESOURCES)
         ),
         pytest.param(
             "/api/v1/namespaces/n/pods/p/log/more",
-            ResourcePath("", "v1", "n", "pods", "p", "log", has_rest=True),
+            ResourcePath("", "v1", "n", "pods", "p", "log", has_further_segments=True),
             id="too many parts",
         ),
         pytest.param("/api/v1/namespaces", ResourcePath("", "v1", "", "namespaces"), id="namespaces"),

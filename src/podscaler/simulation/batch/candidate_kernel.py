@@ -1,6 +1,7 @@
 """Simulates candidates one after the other in machine code: the events in order, the syncs, and the sums.
 
-Called by `podscaler.simulation.batch.batch_runs`. The order of events at one instant is that of
+Called by `podscaler.simulation.batch.batch_runs`. numba compiles the functions, so they use numbers and arrays only;
+the fields of arrays are those of `layout`. The order of events at one instant is that of
 `podscaler.simulation.world.event_queue.EventPriority`.
 """
 

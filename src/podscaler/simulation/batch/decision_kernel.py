@@ -1,6 +1,7 @@
 """Decides in machine code: branch, metrics, windows, rates and bounds, and the history of one autoscaler.
 
-Called by `candidate_kernel`. The functions compute what those of `podscaler.core` compute that their docstrings name.
+Called by `candidate_kernel`. The functions compute what those of `podscaler.core` compute that their docstrings name;
+numba compiles them, so they use numbers and arrays only. `spec` is a row of `layout`'s `specs`.
 Recommendations are kept as two monotonic queues, for the highest and the lowest within the windows. Their result equals
 that of the list of `podscaler.core.model.history`, which overwrites only recommendations that are outside of both
 windows for good. Scale events are kept as they are there, because a policy may look further back than the events of the
@@ -161,14 +162,14 @@ def recommend(memory: KernelMemory, replicas: int, now_ns: int) -> None:
 
 @compiled
 def _expire(marks: Array, head: int, tail: int, queue: Array, cutoff_ns: int) -> None:
-    """Drop the recommendations up to that instant."""
+    """Drop the recommendations up to that instant; `head` and `tail` are the indexes of the queue's ends in `marks`."""
     while marks[head] < marks[tail] and queue[marks[head], layout.RECOMMENDED_NS] <= cutoff_ns:
         marks[head] += 1
 
 
 @compiled
 def _front(marks: Array, head: int, tail: int, queue: Array, default: int) -> int:
-    """The first recommendation of a queue: the highest, or the lowest."""
+    """The first recommendation of a queue, which is the highest, or the lowest; `default` for an empty queue."""
     return queue[marks[head], layout.RECOMMENDED] if marks[head] < marks[tail] else default
 
 

@@ -1,7 +1,8 @@
 """Computes the proposals of metrics in machine code: groups of pods, their averages, and totals.
 
 Called by `decision_kernel`. The functions compute what those of `podscaler.core.calculation` compute that their
-docstrings name, for cohorts of pods instead of single pods.
+docstrings name, for cohorts of pods instead of single pods. `metric` is a row of `layout`'s `metrics`, `tolerance` has
+the ratios for down and up. numba compiles all functions, so they use numbers and arrays only.
 
 Source: docs/spec/decision.md 3 (Combining the metrics), 6 (Replica calculator).
 """
@@ -30,21 +31,21 @@ _COUNTED, _UNREADY, _MISSING = range(3)
 def propose(inputs: KernelInputs, memory: KernelMemory, candidate: int, index: int, sync: int, now_ms: int) -> int:
     """The proposal of a candidate's metric (a row of `inputs.metrics`) at a sync, or NO_PROPOSAL."""
     metric, tolerance, feeds, state = inputs.metrics[index], inputs.tolerances[candidate], inputs.feeds, memory.state
-    kind, feed = metric[layout.KIND], metric[layout.FEED]
-    if kind <= layout.RESOURCE_AVERAGE:
+    metric_kind, feed = metric[layout.KIND], metric[layout.FEED]
+    if metric_kind <= layout.RESOURCE_AVERAGE:
         return _propose_resource(inputs, memory, metric, tolerance, now_ms)
-    if kind == layout.PODS_AVERAGE:
-        value = state[layout.RATE] if feed < 0 else feeds[feed, sync]
-        return _propose_pods(memory, metric, tolerance, value)
+    if metric_kind == layout.PODS_AVERAGE:
+        metric_value = state[layout.RATE] if feed < 0 else feeds[feed, sync]
+        return _propose_pods(memory, metric, tolerance, metric_value)
     usage = world_kernel.waiting_milli(inputs.world, state) if feed < 0 else feeds[feed, sync]
-    if kind == layout.TOTAL:
+    if metric_kind == layout.TOTAL:
         return propose_total(metric, tolerance, state, usage)
     return propose_average(metric, tolerance, state, usage)
 
 
 @compiled
 def _propose_resource(inputs: KernelInputs, memory: KernelMemory, metric: Array, tolerance: Array, now_ms: int) -> int:
-    """`per_pod.propose_resource`, with the groups of `pod_groups.grouped`."""
+    """The proposal for a resource metric: `per_pod.propose_resource`, with the groups of `pod_groups.grouped`."""
     world, state, cohorts, samples = inputs.world, memory.state, memory.cohorts, memory.samples
     usage = counted = unready = missing = 0
     published = state[layout.PUBLISHED]
@@ -105,7 +106,11 @@ def _value_milli(metric: Array, containers: Array, sample: Array) -> int:
 
 @compiled
 def _propose_pods(memory: KernelMemory, metric: Array, tolerance: Array, metric_value: int) -> int:
-    """`per_pod.propose_pods`, with the samples of `MetricFeeds._sample_pods`."""
+    """The proposal for a Pods metric: `per_pod.propose_pods`, with the samples of `MetricFeeds._sample_pods`.
+
+    Args:
+        metric_value: of each pod or in total, in thousandths.
+    """
     state, cohorts = memory.state, memory.cohorts
     running_unready = starting = 0
     for index in range(state[layout.NEXT_TO_BE_READY], state[layout.TOP]):
@@ -157,9 +162,9 @@ def propose_per_pod(metric: Array, tolerance: Array, current: int, usage: int, g
     second_ratio = _ratio(metric, usage, divisor_pods)
     if is_within(tolerance, second_ratio):
         return current
-    if (first_ratio < 1.0 < second_ratio) or (
-        second_ratio < 1.0 < first_ratio
-    ):  # the assumed usage turns the direction
+    is_turned_up = first_ratio < 1.0 < second_ratio
+    is_turned_down = second_ratio < 1.0 < first_ratio
+    if is_turned_up or is_turned_down:  # by the usage that is assumed for missing and unready pods
         return current
     replicas = ceil_int32(second_ratio * float(divisor_pods))
     if (second_ratio < 1.0 and replicas > current) or (second_ratio > 1.0 and replicas < current):

@@ -5,7 +5,7 @@ in the order in which they were made, because pods that are not ready are remove
 pods are never ready later than younger ones.
 
 Called by `candidate_kernel`. The functions compute the same integers as those of `podscaler.simulation.world` that
-their docstrings name, in the same order of events.
+their docstrings name, in the same order of events; numba compiles them, so they use numbers and arrays only.
 
 Source: docs/simulation.md (The model).
 """

@@ -30,7 +30,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
     """The response with the metric values of a path. Raises StatusError 400, 404, 405, 406."""
     if request.method != "GET" or path.is_deprecated_watch or query.flag("watch"):
         raise http_errors.method_not_allowed()
-    if path.has_rest:
+    if path.has_further_segments:
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
     metric_values = apis.answer(

@@ -121,7 +121,7 @@ def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
 def _patchable_kinds(routes: Routes) -> Iterable[tuple[str, ServedResource]]:
     """Every kind that can be patched, with the path of its objects."""
     for served in routes.all_resources():
-        if "PATCH" in served.item:
+        if "PATCH" in served.object_methods:
             root = f"/apis/{served.api_version}" if served.resource.group else f"/api/{served.api_version}"
             scope = "/namespaces/{namespace}" if served.resource.namespaced else ""
             yield f"{root}{scope}/{served.resource.plural}/{{name}}", served

@@ -26,7 +26,7 @@ class ResourcePath:
     Attributes:
         resource: the plural.
         is_deprecated_watch: whether the path has the deprecated form `watch/...`.
-        has_rest: whether further segments follow the subresource, as in paths of `proxy` only.
+        has_further_segments: whether further segments follow the subresource, as in paths of `proxy` only.
     """
 
     group: str
@@ -36,7 +36,7 @@ class ResourcePath:
     name: str = ""
     subresource: str = ""
     is_deprecated_watch: bool = False
-    has_rest: bool = False
+    has_further_segments: bool = False
 
 
 def split(raw_path: str) -> tuple[str, str]:
@@ -93,5 +93,5 @@ def _parse_resource(group: str, version: str, segments: list[str]) -> ResourcePa
         name=name,
         subresource=subresource,
         is_deprecated_watch=is_deprecated_watch,
-        has_rest=len(segments) > 3,
+        has_further_segments=len(segments) > 3,
     )

@@ -64,14 +64,14 @@ class ServedResource:
     Attributes:
         resource: the kind.
         version: the API version.
-        collection, item: the HTTP methods of the collection's path and of an object's.
+        collection_methods, object_methods: the HTTP methods of the path of the collection, and of that of an object.
         subresources: the subresources by name.
     """
 
     resource: Resource
     version: Version
-    collection: frozenset[str]
-    item: frozenset[str]
+    collection_methods: frozenset[str]
+    object_methods: frozenset[str]
     subresources: dict[str, Subresource]
 
     @property
@@ -89,8 +89,8 @@ class ServedResource:
         """All verbs of the resource, sorted, as discovery lists them."""
         if self.resource.is_custom:
             return CUSTOM_VERBS
-        all_verbs = {verb for method in self.item for verb in _METHOD_VERBS[method]}
-        all_verbs |= {verb for method in self.collection for verb in _COLLECTION_VERBS_BY_METHOD[method]}
+        all_verbs = {verb for method in self.object_methods for verb in _METHOD_VERBS[method]}
+        all_verbs |= {verb for method in self.collection_methods for verb in _COLLECTION_VERBS_BY_METHOD[method]}
         return tuple(sorted(all_verbs if self.resource.stored else all_verbs - {"watch"}))
 
     @property
@@ -100,7 +100,7 @@ class ServedResource:
 
     def methods(self, path: ResourcePath) -> frozenset[str]:
         """The HTTP methods of a path of this resource; empty if there is no such path."""
-        if (path.has_rest and path.subresource != PROXY) or not self._is_in_scope(path):
+        if (path.has_further_segments and path.subresource != PROXY) or not self._is_in_scope(path):
             return NO_METHODS
         if path.is_deprecated_watch:
             return READ_METHODS if self.resource.stored and not path.subresource else NO_METHODS
@@ -108,8 +108,8 @@ class ServedResource:
             subresource = self.subresources.get(path.subresource)
             return subresource.methods if subresource else NO_METHODS
         if path.name:
-            return self.item
-        return self.collection & READ_METHODS if self.is_over_all_namespaces(path) else self.collection
+            return self.object_methods
+        return self.collection_methods & READ_METHODS if self.is_over_all_namespaces(path) else self.collection_methods
 
     def is_over_all_namespaces(self, path: ResourcePath) -> bool:
         """Whether the path is a collection of a namespaced resource over all namespaces, which is read-only."""
