@@ -18,6 +18,11 @@ export class ApiError extends Error {
   }
 }
 
+/** What failed, and what it needs, in words. */
+export function errorText(error) {
+  return error.needs ? `${error.message} (it needs: ${error.needs})` : error.message;
+}
+
 async function request(path, options) {
   let response;
   try {

@@ -7,7 +7,7 @@
  */
 
 import charts from "./charts.js";
-import { ApiError, ChangeStream, get, post, takeLoginToken } from "./api.js";
+import { ApiError, ChangeStream, errorText, get, post, takeLoginToken } from "./api.js";
 import { DetailPage } from "./detail.js";
 import { ListPage } from "./list.js";
 import { ReportPage, ReportsPage } from "./reports.js";
@@ -181,7 +181,7 @@ class App {
   complain(error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.kind === "session") this.loggedOut(error);
-    else this.showBanner(sentence(error), "error");
+    else this.showBanner(errorText(error), "error");
   }
 
   showBanner(text, level) {
@@ -202,11 +202,6 @@ function decoded(part) {
 /** The token of what was typed: a token, or a whole login link. */
 function tokenOf(text) {
   return text.includes("#token=") ? decoded(text.split("#token=")[1]) : text;
-}
-
-/** What failed, and what it needs, in words. */
-export function sentence(error) {
-  return error.needs ? `${error.message} (it needs: ${error.needs})` : error.message;
 }
 
 export function keyText(row) {

@@ -6,8 +6,7 @@
  */
 
 import charts from "./charts.js";
-import { autoscalerPath, get } from "./api.js";
-import { sentence } from "./app.js";
+import { autoscalerPath, errorText, get } from "./api.js";
 import { age, replicasText, sinceText, stateElement } from "./list.js";
 import { picture } from "./steps.js";
 import { WhatIf, copyable } from "./what_if.js";
@@ -61,7 +60,7 @@ class LiveDecisions extends DecisionPanel {
       super.select(decision);
       this.explanation.querySelector("h4")?.after(picture(explanation));
     } catch (error) {
-      this.explanation.append(element("p", { class: "error", role: "alert" }, sentence(error)));
+      this.explanation.append(element("p", { class: "error", role: "alert" }, errorText(error)));
     }
   }
 }
@@ -140,7 +139,7 @@ export class DetailPage {
       this.app.complain(error);
       return;
     }
-    const texts = [sentence(error)];
+    const texts = [errorText(error)];
     if (error.kind === "gone") texts.push("It was deleted, or never existed. If it comes back, this page shows it.");
     this.error.replaceChildren(...texts.map((each) => element("p", { class: "error" }, each)));
     if (error.kind !== "bad") this.isDue = true;

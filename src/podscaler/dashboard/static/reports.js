@@ -3,8 +3,7 @@
  */
 
 import charts from "./charts.js";
-import { get } from "./api.js";
-import { sentence } from "./app.js";
+import { errorText, get } from "./api.js";
 
 const { element } = charts;
 
@@ -26,7 +25,7 @@ export class ReportsPage {
       this.list.replaceChildren(items.length ? element("ul", {}, ...items) : element("p", {}, none));
     } catch (error) {
       if (error.kind === "session") this.app.complain(error);
-      else this.list.replaceChildren(element("p", { class: "error" }, sentence(error)));
+      else this.list.replaceChildren(element("p", { class: "error" }, errorText(error)));
     }
   }
 }
@@ -44,7 +43,7 @@ export class ReportPage {
       charts.drawReport(await get(`/api/reports/${encodeURIComponent(this.name)}`), this.root);
     } catch (error) {
       if (error.kind === "session") this.app.complain(error);
-      else this.root.replaceChildren(element("main", {}, element("p", { class: "error" }, sentence(error)), element("a", { href: "#/reports" }, "All reports")));
+      else this.root.replaceChildren(element("main", {}, element("p", { class: "error" }, errorText(error)), element("a", { href: "#/reports" }, "All reports")));
     }
   }
 }

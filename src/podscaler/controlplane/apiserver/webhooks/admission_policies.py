@@ -12,7 +12,7 @@ annotations are not evaluated, as the audit log has none.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from podscaler.api.kinds.policy import admission_policy
 from podscaler.api.machinery import selectors
@@ -27,8 +27,9 @@ from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.remote_admission import AdmittedWrite
 from podscaler.controlplane.storage.change_log import StoreEvent
 
-MESSAGE_MAX_BYTES: Final = 5 * 1024
-"""A longer computed message is not used."""
+if TYPE_CHECKING:
+    from podscaler.controlplane.apiserver.webhooks.policy_evaluation import Denial
+
 CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 """The HTTP status of a denied write, by the `reason` of the validation."""
 _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
@@ -36,19 +37,6 @@ _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
 
 class ConfigurationFailure(Exception):
     """A binding cannot be applied; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Denial:
-    """A validation that failed.
-
-    Attributes:
-        message: for the client.
-        reason: of the Status.
-    """
-
-    message: str
-    reason: str = "Invalid"
 
 
 @dataclass(slots=True)
@@ -130,7 +118,9 @@ class PolicyAdmission:
         if denied:
             raise _rejection(write, *denied[0])
 
-    def _apply_actions(self, actions: Sequence[str], name: str, denials: Sequence[Denial]) -> list[tuple[str, Denial]]:
+    def _apply_actions(
+        self, actions: Sequence[str], name: str, denials: Sequence["Denial"]
+    ) -> list[tuple[str, "Denial"]]:
         """The denials that reject the write, with the name of their policy; those of the action Warn become warnings.
 
         Args:
@@ -168,7 +158,7 @@ class PolicyAdmission:
 
     async def _evaluate(
         self, policy: Object, binding: Object, write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion
-    ) -> list[Denial]:
+    ) -> "list[Denial]":
         """The validations of a policy that a write fails, by one of its bindings, for each of the parameters.
 
         The policy gets the objects in the version `sent`; `requested` is that of the request.
@@ -179,7 +169,7 @@ class PolicyAdmission:
             parameters = self._parameters(policy["spec"].get("paramKind"), binding["spec"].get("paramRef"), write)
         except ConfigurationFailure as failure:
             ignores_failures = policy["spec"]["failurePolicy"] == "Ignore"
-            return [] if ignores_failures else [Denial(f"failed to configure binding: {failure}")]
+            return [] if ignores_failures else [policy_evaluation.Denial(f"failed to configure binding: {failure}")]
         new, old = await self._objects.converted(
             lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
@@ -271,7 +261,7 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
     )
 
 
-def _rejection(write: AdmittedWrite, name: str, denial: Denial) -> StatusError:
+def _rejection(write: AdmittedWrite, name: str, denial: "Denial") -> StatusError:
     """The API error of a denied write; `name` is that of policy and binding in the message."""
     message = f"ValidatingAdmissionPolicy {name} denied request: {denial.message}"
     error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))

@@ -6,14 +6,30 @@ Source: kube-apiserver's policy validator: the order of messages, and what count
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler
 from podscaler.api.resource.resources import Object
-from podscaler.controlplane.apiserver.webhooks.admission_policies import MESSAGE_MAX_BYTES, Denial
+
+MESSAGE_MAX_BYTES: Final = 5 * 1024
+"""A longer computed message is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A validation that failed.
+
+    Attributes:
+        message: for the client.
+        reason: of the Status.
+    """
+
+    message: str
+    reason: str = "Invalid"
 
 
 class ExpressionFailure(Exception):
