@@ -30,6 +30,8 @@ NEVER_CAPTURED = frozenset({"managedFields", "storageVersionHash", "serverAddres
 ENDS_INITIAL = "k8s.io/initial-events-end"
 _MANAGED_IN_YAML = re.compile(r"^  managedFields:\n(?:  [- ].*\n)+", re.MULTILINE)
 """The same in an object that is printed as YAML."""
+_OBJECT_IN_TEXT = re.compile(r'"(?:<object>|\{(?:[^"\\]|\\.)*\})"')
+"""An object, or a text in braces, that a field error prints; or the placeholder for one."""
 
 
 class Difference(Exception):
@@ -137,8 +139,8 @@ def _is_today(text: str) -> bool:
 
 
 def _parts(message: str) -> list[str]:
-    """A message as its sentences in a fixed order: upstream lists causes in any."""
-    return sorted(re.split(r", |[\[\]]", message))
+    """A message as its sentences in a fixed order: upstream lists causes in any. A printed object is one part."""
+    return sorted(re.split(r", |[\[\]]", _OBJECT_IN_TEXT.sub('"{}"', message)))
 
 
 def _sorted(causes: list[Any]) -> list[Any]:

@@ -82,6 +82,13 @@ def test_a_bundle_runs_in_its_root(up: Up, bundle: Path) -> None:
     assert sorted(path.name for path in (bundle / "rootfs").iterdir() if path.name in ("dev", "proc", "written")) == []
 
 
+def test_a_working_directory_is_made(up: Up, bundle: Path) -> None:
+    """One that the root file system lacks is made for the container, as container runtimes do."""
+    container = {"command": ["/bin/sh", "-c", "pwd"], "workingDir": "/new/folder"}
+    assert finished(up, "elsewhere", image="example.com/app", **container) == "/new/folder\n"
+    assert not (bundle / "rootfs" / "new").exists()
+
+
 def test_volumes_and_exec_in_a_root(up: Up, bundle: Path) -> None:
     """A volume is mounted at a path that the image lacks; what root writes stays in the container."""
     container = {

@@ -1,9 +1,12 @@
 """The network of pods with `--pod-network=namespaces` and `--pod-network=loopback`, by a real `up` and kubectl."""
 
+import os
 import socket
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +50,18 @@ def either_up(request: pytest.FixtureRequest) -> Up:
     """An `up` with each of the two networks."""
     found: Up = request.getfixturevalue(request.param)
     return found
+
+
+def test_namespaces_that_are_impossible_end_up(tmp_path: Path) -> None:
+    """Where the flag demands them, `up` does not start without them: one sentence, and the status of a wrong flag."""
+    command = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(tmp_path / "data")]
+    hidden = ["unshare", "--user"] if os.geteuid() == 0 else []  # without privileges over the machine's network
+    done = subprocess.run(
+        [*hidden, *command, "--pod-network=namespaces", *QUICK], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--pod-network=namespaces: " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def server(name: str, *, port: int = 8080, host: str = "", **fields: Any) -> dict[str, Any]:
@@ -145,9 +160,11 @@ def test_every_user_may_bind_low_ports(namespaces_up: Up) -> None:
 
 def test_a_forwarded_port_reaches_localhost_of_the_pod(namespaces_up: Up) -> None:
     """`kubectl port-forward` reaches a program that listens on the pod's 127.0.0.1 alone."""
-    started(namespaces_up, server("local", host="127.0.0.1"))
+    code = "import socket; socket.create_connection(('127.0.0.1', 8080), 5)"
+    probe = {"exec": {"command": [sys.executable, "-I", "-S", "-c", code]}, "periodSeconds": 1, "timeoutSeconds": 10}
+    started(namespaces_up, server("local", host="127.0.0.1", readinessProbe=probe))
     with forwarding(namespaces_up, "pod/local", 8080) as port:
-        assert eventually(lambda: fetched("127.0.0.1", port)) == "local"
+        assert fetched("127.0.0.1", port) == "local"
 
 
 def test_a_pod_of_the_hosts_network(namespaces_up: Up) -> None:

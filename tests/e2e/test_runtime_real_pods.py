@@ -266,8 +266,11 @@ async def test_a_built_in_image_runs_as_another_user(node: Node) -> None:
 
 
 @as_root
-async def test_a_program_below_a_closed_folder_is_explained(node: Node, tmp_path: Path) -> None:
-    """The state of the container names the folder that its user may not search."""
+@pytest.mark.parametrize("is_interpreter", [False, True])
+async def test_a_program_below_a_closed_folder_is_explained(
+    node: Node, tmp_path: Path, *, is_interpreter: bool
+) -> None:
+    """The state of the container names the folder that its user may not search, for a script's interpreter too."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     program = closed / "program"
@@ -277,11 +280,15 @@ async def test_a_program_below_a_closed_folder_is_explained(node: Node, tmp_path
         if folder == Path(tempfile.gettempdir()):
             break
         folder.chmod(0o755)
-    container = {"name": "c", "image": "any", "command": [str(program)]}
+    script = tmp_path / "script"
+    script.write_text(f"#! {program} -x\n")
+    script.chmod(0o755)
+    container = {"name": "c", "image": "any", "command": [str(script if is_interpreter else program)]}
     await node.create("p", container, restartPolicy="Never", securityContext={"runAsUser": 4321})
     await node.until("p", "Failed")
     message = node.container("p")["state"]["terminated"]["message"]
-    assert f"it is below {closed}, which user 4321 may not search" in message
+    subject = f"its interpreter {program}" if is_interpreter else "it"
+    assert f"{subject} is below {closed}, which user 4321 may not search" in message
 
 
 @as_root

@@ -162,6 +162,14 @@ def test_what_may_not_restart_stays_ended() -> None:
     assert (main.is_final, main.exit_code, init.is_final, init.exit_code) == (True, 137, True, 0)
 
 
+def test_container_ids_are_those_of_the_status() -> None:
+    """The scheme of an id in the API is no part of the id, which a restart does not change."""
+    ended = {"exitCode": 0, "reason": "Completed", "containerID": "podscaler://c1"}
+    _, main = adopt(policy="Never", main={"state": {"terminated": ended}, "containerID": "podscaler://c1"})
+    assert isinstance(main.state, Terminated)
+    assert main.state.container_id == "c1"
+
+
 def test_a_new_pod_has_nothing_to_adopt() -> None:
     """Without statuses the containers are fresh."""
     assert [(c.state, c.ran) for c in adopt()] == [(Waiting("PodInitializing"), False)] * 2

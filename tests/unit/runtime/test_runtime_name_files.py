@@ -1,10 +1,12 @@
 """What stands in a container's resolv.conf and hosts file."""
 
+import socket
 from typing import Any
 
 import pytest
 
-from podscaler.controlplane.kubelet.volumes import name_files
+from podscaler.controlplane.kubelet.volumes import host_names, name_files
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError
 
 MACHINE = "nameserver 10.0.0.1\nsearch corp.example\noptions edns0\n"
 CLUSTER = "search default.svc.cluster.local svc.cluster.local cluster.local corp.example\n"
@@ -81,3 +83,38 @@ def test_hosts() -> None:
         "127.2.224.2\tb.other.svc.cluster.local b.other.svc b.other",
         "10.1.2.3\tx\ty",
     ]
+
+
+QUALIFIED = "h.s.default.svc.cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("spec", "host_name", "own_names"),
+    [
+        pytest.param({}, "p", ["p"], id="the pod's name"),
+        pytest.param({"hostname": "h"}, "h", ["h"], id="hostname"),
+        pytest.param({"hostname": "h", "subdomain": "s"}, "h", [QUALIFIED, "h"], id="subdomain"),
+        pytest.param(
+            {"hostname": "h", "subdomain": "s", "setHostnameAsFQDN": True}, QUALIFIED, [QUALIFIED, "h"], id="as FQDN"
+        ),
+        pytest.param({"setHostnameAsFQDN": True}, "p", ["p"], id="as FQDN without a domain"),
+        pytest.param({"hostnameOverride": "a.b", "subdomain": "s"}, "a.b", ["a.b"], id="override"),
+        pytest.param({"hostname": f"{'x' * 62}-{'y' * 9}"}, "x" * 62, ["x" * 62], id="cut to 63 characters"),
+        pytest.param({"hostNetwork": True}, socket.gethostname(), ["p"], id="the machine's"),
+    ],
+)
+def test_host_names(spec: dict[str, Any], host_name: str, own_names: list[str]) -> None:
+    """The host name, and the names of the pod's address in its hosts file."""
+    assert host_names.host_name(pod(**spec)) == host_name
+    assert lines(name_files.hosts(pod(**spec), pod_ip="127.2.1.1", services=[])) == [
+        "\t".join(["127.2.1.1", *own_names])
+    ]
+
+
+def test_a_qualified_host_name_may_be_too_long() -> None:
+    """Linux takes 64 characters; kubelet's message names the name and both lengths."""
+    spec = {"hostname": "h" * 37, "subdomain": "s", "setHostnameAsFQDN": True}
+    with pytest.raises(
+        ContainerConfigError, match=r"is too long \(64 characters is the max, 65 characters requested\)"
+    ):
+        host_names.host_name(pod(**spec))

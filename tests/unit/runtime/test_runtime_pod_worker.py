@@ -221,10 +221,12 @@ async def test_a_forced_deletion(played: Any, container: Make) -> None:
 
 
 async def test_a_pod_is_deleted_before_it_runs(played: Any, container: Make) -> None:
-    """A container that waits for its ConfigMap does not hold the object."""
+    """A container that waits for its ConfigMap holds the object no longer than clients need to see the deletion."""
     source = [{"configMapRef": {"name": "none"}}]
     await played.begin(containers=[container(envFrom=source)])
     await played.delete()
+    assert not played.is_gone
+    await played.clock.advance(1)
     assert played.is_gone
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from podscaler.base.errors import PodscalerError, StatusError
+from podscaler.base.errors import Cause, PodscalerError, StatusError
 from podscaler.controlplane.controllers.framework.control_loop import (
     ControlLoop,
     ExponentialFailureRateLimiter,
@@ -15,6 +15,9 @@ from podscaler.testing import VirtualClock
 
 CONFLICT = StatusError("modified", code=409, reason="Conflict")
 REFUSED = StatusError("no", code=403, reason="Forbidden")
+TERMINATING = StatusError(
+    "unable to create new content", code=403, reason="Forbidden", causes=(Cause("NamespaceTerminating", "", ""),)
+)
 EXPIRED = StatusError("too old", code=410, reason="Expired")
 
 
@@ -140,6 +143,15 @@ async def test_a_lost_race_is_repeated_but_not_reported():
         world.watches.tell("a")
         await world.clock.advance(1)
         assert (len(world.controller.log), world.controller.reports) == (2, [])
+
+
+async def test_a_sync_in_a_terminating_namespace_is_not_repeated(caplog):
+    """Nothing can be created there any more, and a warning would help nobody."""
+    async with World(TERMINATING) as world:
+        world.watches.tell("a")
+        await world.clock.advance(100)
+        assert (world.controller.log, world.controller.reports) == ([("a", 0.0)], [])
+    assert caplog.records == []
 
 
 async def test_a_defect_in_a_sync_is_logged_and_repeated(caplog):

@@ -311,6 +311,7 @@ class ControlPlane:
         )
         if machine is not None:
             self._exit.push_async_callback(machine.stop)
+            await machine.open_demanded_networks()
         self._exit.push_async_callback(self._end_parts)
         node_parts = {} if machine is None else machine.parts
         for name, run_part in {**node_parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():

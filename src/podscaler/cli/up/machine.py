@@ -145,6 +145,10 @@ class Machine:
             "scraper": self._scraper.run,
         }
 
+    async def open_demanded_networks(self) -> None:
+        """Open the network namespaces of pods if the settings demand them. Raises UsageError if they are impossible."""
+        await self._node.open_demanded_networks()
+
     async def start_heapster(self) -> str:
         """Serve Heapster's API on the node's address; returns its URL. Raises OSError, StatusError."""
         self._heapster = HeapsterEndpoint(

@@ -60,7 +60,9 @@ def _admit(new: Object, old: Object | None) -> None:
     user, spec = acting_user.current(), new.setdefault("spec", {})
     for name in _USER_FIELDS:
         spec.pop(name, None)
-    spec |= {"username": user.name, "uid": user.uid, "groups": list(user.all_groups)}
+    spec |= {"username": user.name, "groups": list(user.all_groups)}
+    if user.uid:
+        spec["uid"] = user.uid
     if user.extra:
         spec["extra"] = {key: list(values) for key, values in user.extra.items()}
     if spec.get("signerName") == CLIENT_SIGNER and users.MASTERS in _organizations(spec.get("request") or ""):

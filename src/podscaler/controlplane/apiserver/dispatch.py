@@ -92,6 +92,8 @@ SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
     "proxy": dict.fromkeys(PROXY_METHODS, endpoint_proxy.forward),
 }
 
+SUBRESOURCES_WITHOUT_TABLES = frozenset({"binding", "eviction", "token"})
+"""Subresources whose response has no Table: a request that accepts nothing else is a 406, and nothing is done."""
 STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 """Subresources that respond with a stream, without content negotiation."""
 
@@ -323,7 +325,12 @@ def _resource_request(context: RequestContext, target: ResourcePath, served: Ser
     """The request as handlers get it, with the negotiated form of the response. Raises StatusError 406."""
     can_stream = context.http.method == "GET" and not target.name
     accept = "" if target.subresource in STREAMED_SUBRESOURCES else context.http.headers.get("Accept", "")
-    form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
+    form = negotiation.resource_form(
+        accept,
+        can_stream=can_stream,
+        has_protobuf=served.has_protobuf,
+        has_tables=target.subresource not in SUBRESOURCES_WITHOUT_TABLES,
+    )
     return ResourceRequest(context.http, target, context.query, served, form, context.warnings)
 
 

@@ -138,6 +138,7 @@ class NodeAgent:
         self._recorders: list[EventRecorder] = []
         self._is_stopping = False
         self._networks: PodNetworks | None = None
+        self._network_limitation: str | None = None
         self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
 
@@ -179,6 +180,19 @@ class NodeAgent:
         """The worker of the pod with this uid, None if it has none."""
         _, worker = self._workers.get(uid, (None, None))
         return worker
+
+    async def open_demanded_networks(self) -> None:
+        """Open the network namespaces of pods before `run`, where `--pod-network=namespaces` demands them.
+
+        `up` calls it, and ends with the UsageError that it raises where namespaces are impossible.
+        """
+        if self._settings.pod_network == "namespaces":
+            await self._open_networks()
+
+    async def _open_networks(self) -> None:
+        """Open the network namespaces of pods as `--pod-network` says, unless that was done. Raises UsageError."""
+        if self._network_limitation is None:
+            self._networks, self._network_limitation = await self._try_networks()
 
     async def run(self) -> None:
         """Run pods until cancelled; may be called again after a failure. Raises StatusError, OSError, UsageError.
@@ -244,7 +258,7 @@ class NodeAgent:
             _log.warning(ROOT_WARNING)
         if limitation := _low_port_limitation(host.capabilities):
             _log.warning("ports below %d: %s", host.capabilities.first_port, limitation)
-        self._networks, network_limitation = await self._open_networks()
+        await self._open_networks()
         port = await self._start_endpoints(host.node_name) if self._start_endpoints is not None else 0
         machine = MachineInfo(
             name=host.node_name,
@@ -258,7 +272,7 @@ class NodeAgent:
                 node.PROCESS_LIMITS: host.capabilities.processes.limitation(cgroups.pids_error(host.cgroups)),
                 "PodAddresses": _address_limitation(self._addresses),
                 "LowPorts": _low_port_limitation(host.capabilities),
-                "PodNetworks": network_limitation,
+                "PodNetworks": self._network_limitation or "",
             },
             endpoint_port=port,
             processes=host.capabilities.processes,
@@ -269,11 +283,10 @@ class NodeAgent:
         await self._threads.run(startup.remove_orphaned_pods, self._paths, stored_uids)
         return self._make_dependencies(host), node_object
 
-    async def _open_networks(self) -> tuple[PodNetworks | None, str]:
-        """Open the network namespaces of pods as `--pod-network` says.
+    async def _try_networks(self) -> tuple[PodNetworks | None, str]:
+        """The open network namespaces of pods and an empty text; or None and why pods share the machine's network.
 
-        Returns them and an empty text; or None and the reason why pods share the machine's network. Raises UsageError,
-        PodNetworkError.
+        Raises UsageError if `--pod-network=namespaces` is impossible.
         """
         mode = self._settings.pod_network
         if mode == "loopback":

@@ -55,6 +55,7 @@ _STATUSES: Final = ("False", "True", "Unknown")
 _SUBDOMAIN_MAX_BYTES: Final = 253
 _SIGNER_PATH_MAX_BYTES: Final = 253 + 63 + 1
 _CONDITIONS: Final = "status.conditions"
+_BOTH_DECISIONS: Final = '{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}'
 _ONE_DECISION: Final = (
     'must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
 )
@@ -178,7 +179,9 @@ def _condition_errors(request: Object) -> list[FieldError]:
         if condition_type in earlier_types:
             errors.append(duplicate(f"{path}.type", condition_type))
         earlier_types.add(condition_type)
-    return errors + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= earlier_types else [])
+    return errors + (
+        [invalid(_CONDITIONS, _BOTH_DECISIONS, _ONE_DECISION)] if {APPROVED, DENIED} <= earlier_types else []
+    )
 
 
 def _certificate_errors(request: Object) -> list[FieldError]:

@@ -6,6 +6,7 @@ Source: the API reference of core/v1; kube-apiserver's validation messages. Diff
 hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
 """
 
+import posixpath
 from typing import Any, Final
 
 from podscaler.api.kinds.volumes import claim_validation, volume_paths, volume_validation
@@ -19,6 +20,12 @@ from podscaler.api.schema import schema
 PROTECTION: Final = "kubernetes.io/pv-protection"
 """The finalizer that keeps a volume while it is bound to a claim."""
 _SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
+_VALIDATED_SECRET_REFS: Final = (
+    "controllerPublishSecretRef",
+    "nodePublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodeExpandSecretRef",
+)
 _POLICIES: Final = ("Delete", "Recycle", "Retain")
 _UNSET: Final = "<unset>"
 _STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -48,7 +55,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if affinity is not None:
         message = "must specify required node constraints"
         errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", message)
-    errors += _source_errors(spec)
+    errors += _source_errors(spec) + _recycle_errors(spec)
     errors += checks.well_formed_if_set(
         spec.get("storageClassName"), "spec.storageClassName", names.dns_subdomain_errors
     )
@@ -114,9 +121,30 @@ def _known_source_errors(source_type: str, source: Object, path: str) -> list[Fi
             return errors + checks.holds(is_absolute, f"{path}.path", file_path, "must be an absolute path")
         case "csi":
             errors = checks.required_form(source.get("driver") or "", f"{path}.driver", names.dns_subdomain_errors)
-            return errors + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle")
+            return errors + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle") + _secret_errors(source)
         case _:
             return []
+
+
+def _secret_errors(csi_source: Object) -> list[FieldError]:
+    """Errors of the references to Secrets of a CSI source; upstream does not validate `nodeStageSecretRef`."""
+    errors: list[FieldError] = []
+    for name in _VALIDATED_SECRET_REFS:
+        reference = csi_source.get(name)
+        if reference is not None:
+            errors += checks.present(reference.get("name"), f"spec.csi.{name}.name")
+            errors += checks.present(reference.get("namespace"), f"spec.csi.{name}.namespace")
+    return errors
+
+
+def _recycle_errors(spec: Object) -> list[FieldError]:
+    """An error if the whole machine would be recycled."""
+    host_path = spec.get("hostPath")
+    if not host_path or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
+        return []
+    is_root = posixpath.normpath(host_path.get("path") or ".").lstrip("/") == ""
+    message = "may not be 'recycle' for a hostPath mount of '/'"
+    return [forbidden("spec.persistentVolumeReclaimPolicy", message)] if is_root else []
 
 
 def _attributes_class_errors(spec: Object) -> list[FieldError]:

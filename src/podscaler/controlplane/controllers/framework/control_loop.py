@@ -5,7 +5,8 @@ A controller is a `Reconciler`: it has watches and a `sync`. `ControlLoop.run` r
 1. Level-triggered: a key says only that something about it may have changed; `sync` reads the current state.
 2. A key is synced by one worker at a time; a key that changes meanwhile is synced again.
 3. A failed sync is reported and retried after 10 ms, twice that, ... at most 60 s; the first success resets the
-   back-off. A conflict (409) is retried likewise but not reported.
+   back-off. A conflict (409) is retried likewise but not reported. One that failed because its namespace is being
+   deleted is neither retried nor reported.
 4. A watch that breaks (it fell behind the change log, or a handler failed) restarts with an ADDED for every object,
    after a back-off of the same kind, and every key is synced.
 
@@ -24,6 +25,7 @@ from typing import Generic, TypeVar
 from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError, StatusError
 from podscaler.base.workqueue import ShutDown, WorkQueue
+from podscaler.controlplane.controllers.framework import write_errors
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 K = TypeVar("K", bound=Hashable)
@@ -216,6 +218,9 @@ class ControlLoop(Generic[K]):
         try:
             requeue_after_s = await self._reconciler.sync(key)
         except Exception as error:
+            if isinstance(error, StatusError) and write_errors.is_namespace_terminating(error):
+                self._backoff.succeeded(key)  # no retry can succeed, and the object itself is deleted soon
+                return
             self._queue.add_after(key, self._backoff.failed(key))
             self._report(key, error)
             return

@@ -83,6 +83,8 @@ SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_NEW_LISTENER = 8
 SECCOMP_WAIT_KILLABLE = 32
 """Only fatal signals interrupt a call whose notification was received; since Linux 5.19."""
+SHEBANG_MAX_BYTES = 256
+"""What Linux reads of the first line of a script."""
 INSTRUCTION_BYTES = 8
 """The size of struct sock_filter."""
 
@@ -384,6 +386,8 @@ def execute_program(plan: Mapping[str, Any]) -> None:
     The working directory is changed first: it may be below the data directory, which other users may not search.
     """
     try:
+        if plan["root"] and not plan["has_own_folder"]:  # as container runtimes do; only this container sees it
+            os.makedirs(plan["cwd"], mode=0o755, exist_ok=True)
         os.chdir(plan["cwd"])
     except FileNotFoundError as error:
         if not plan["has_own_folder"]:
@@ -412,21 +416,36 @@ def execute_program(plan: Mapping[str, Any]) -> None:
 
 
 def _closed_folder_hint(program: str, error: OSError) -> str:
-    """The remedy where this user may not search a folder above the program; empty if that is not the cause.
-
-    Args:
-        error: the error of the exec.
-    """
-    path = os.path.realpath(program)
+    """The remedy where this user may not search a folder above the program or its interpreter; else empty."""
     if error.errno != errno.EACCES or "/" not in program:
         return ""
+    interpreter = _interpreter_of(program)
+    for subject, path in (("it", program), (f"its interpreter {interpreter}", interpreter)):
+        if closed := _closed_folder_above(path):
+            user = os.geteuid()
+            remedy = f"use another program, or allow it (chmod o+x {closed})"
+            return f": {subject} is below {closed}, which user {user} may not search; {remedy}"
+    return ""
+
+
+def _interpreter_of(program: str) -> str:
+    """The interpreter in the first line of a script; empty if the program is no script, or cannot be read."""
+    try:
+        with open(program, "rb") as file:
+            first_line = file.readline(SHEBANG_MAX_BYTES)
+    except OSError:
+        return ""
+    words = first_line[2:].split() if first_line.startswith(b"#!") else []
+    return os.fsdecode(words[0]) if words else ""
+
+
+def _closed_folder_above(program: str) -> str:
+    """The folder above the program that this user may not search; empty if there is none, or no program."""
+    path = os.path.realpath(program or "/")
     while path != "/":
         parent = os.path.dirname(path)
         if not os.path.lexists(path) and os.path.isdir(parent) and not os.access(parent, os.X_OK):
-            return (
-                f": it is below {parent}, which user {os.geteuid()} may not search; use another program, or allow it "
-                f"(chmod o+x {parent})"
-            )
+            return parent
         path = parent
     return ""
 

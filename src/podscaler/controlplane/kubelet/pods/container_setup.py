@@ -30,14 +30,13 @@ from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
 from podscaler.controlplane.kubelet.processes import process_identity
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
 from podscaler.controlplane.kubelet.processes.settings import DEFAULT_PATH
-from podscaler.controlplane.kubelet.volumes import environment, name_files, service_variables, volumes
+from podscaler.controlplane.kubelet.volumes import environment, host_names, name_files, service_variables, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod
-HOST_NAME_MAX: Final = 63
 MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
 """The folders of the machine in the root file system of an image."""
 NON_ROOT_USER: Final = 65532
@@ -86,7 +85,7 @@ async def prepare(
         port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
         network=deps.pod_networks.find(placement.pod_ip) if deps.pod_networks else "",
-        hostname=host_name(pod),
+        hostname=host_names.host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
         may_search = partial(_may_search, user)
@@ -211,7 +210,7 @@ def _environment(
     own_work_folder = str(_own_work_folder(deps, pod, container))
     base = {
         "PATH": search_path,
-        "HOSTNAME": host_name(pod),
+        "HOSTNAME": host_names.host_name(pod),
         "HOME": own_work_folder if user is None and not has_root_of_image else "/",
         "POD_IP": placement.pod_ip,
     }
@@ -266,12 +265,6 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
 def has_own_network(deps: Dependencies, pod: Mapping[str, Any]) -> bool:
     """Whether the pod has a network namespace of its own, in which every user may bind every port."""
     return deps.pod_networks is not None and not pod["spec"].get("hostNetwork")
-
-
-def host_name(pod: Mapping[str, Any]) -> str:
-    """The pod's host name; a long one is cut, as kubelet does it."""
-    name = str(pod["spec"].get("hostname") or pod["metadata"]["name"])
-    return name if len(name) <= HOST_NAME_MAX else name[:HOST_NAME_MAX].rstrip("-.")
 
 
 def port_plan(

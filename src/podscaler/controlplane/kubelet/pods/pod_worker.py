@@ -246,8 +246,7 @@ class PodWorker:
 
     async def _await_visibility(self) -> None:
         """Wait until clients have had time to see that a pod is being deleted, which takes kubelet longer."""
-        has_run = any(container.ran for container in self._containers.values())
-        if has_run and self._deleted_at_ns is not None and pod_termination.deletion_grace_s(self._pod):
+        if self._deleted_at_ns is not None and pod_termination.deletion_grace_s(self._pod):
             remaining_ns = self._deleted_at_ns + VISIBLE_NS - self._now_ns()
             await self._deps.clock.sleep(max(remaining_ns, 0) / NANOSECONDS)
 

@@ -19,6 +19,7 @@ from typing import Any
 from podscaler.api.machinery import instants
 from podscaler.controlplane.kubelet.containers import container_state
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Terminated, Waiting
+from podscaler.controlplane.kubelet.pods import pod_status
 
 _UNKNOWN_MESSAGE = "the node was stopped while this container was running"
 
@@ -30,11 +31,11 @@ def restore(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
         pod: a core/v1 Pod as JSON; without a status its containers have their initial states.
         now_ns: the instant at which containers that were running count as terminated.
     """
-    pod_status = pod.get("status") or {}
+    status = pod.get("status") or {}
     status_by_name = {
         container_status["name"]: container_status
         for field in ("initContainerStatuses", "containerStatuses")
-        for container_status in pod_status.get(field) or []
+        for container_status in status.get(field) or []
     }
     containers = [
         _restore_container(container, status_by_name.get(container.name), now_ns)
@@ -83,7 +84,7 @@ def _find_terminated(state_json: Mapping[str, Any]) -> Terminated | None:
         reason=terminated.get("reason", ""),
         finished_ns=_instant_ns(terminated.get("finishedAt")),
         started_ns=_instant_ns(terminated.get("startedAt")),
-        container_id=terminated.get("containerID", ""),
+        container_id=terminated.get("containerID", "").removeprefix(pod_status.CONTAINER_ID_SCHEME),
         message=terminated.get("message", ""),
     )
 

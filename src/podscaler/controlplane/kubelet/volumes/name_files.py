@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from podscaler.controlplane.kubelet.launching.container_config import Mount
+from podscaler.controlplane.kubelet.volumes import host_names
+from podscaler.controlplane.kubelet.volumes.host_names import ZONE
 
 HOSTS: Final = "/etc/hosts"
 RESOLV_CONF: Final = "/etc/resolv.conf"
-ZONE: Final = "cluster.local"
 SEARCHES_MAX: Final = 32
 NAMESERVERS_MAX: Final = 3
 
@@ -111,7 +112,8 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
     Args:
         services: the Services to list, as no DNS server resolves their names; those without a clusterIP are left out.
     """
-    lines = [_HOSTS_HEAD, f"{pod_ip}\t{_own_names(pod)}\n"]
+    own_names = [name for name in (host_names.qualified_name(pod), host_names.short_name(pod)) if name]
+    lines = [_HOSTS_HEAD, "\t".join([pod_ip, *own_names]) + "\n"]
     service_lines = [line for service in services if (line := _service_line(service, pod["metadata"]["namespace"]))]
     if service_lines:
         lines += ["\n# Services at the time of the container's start.\n", *service_lines]
@@ -119,15 +121,6 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
         lines.append("\n# Entries added by HostAliases.\n")
         lines += [f"{alias['ip']}\t{chr(9).join(alias.get('hostnames') or [])}\n" for alias in aliases]
     return "".join(lines)
-
-
-def _own_names(pod: Mapping[str, Any]) -> str:
-    """The names of the pod in its own hosts file, separated by tabs."""
-    spec, meta = pod["spec"], pod["metadata"]
-    name = spec.get("hostname") or meta["name"]
-    if spec.get("subdomain"):
-        return f"{name}.{spec['subdomain']}.{meta['namespace']}.svc.{ZONE}\t{name}"
-    return str(name)
 
 
 def _service_line(service: Mapping[str, Any], namespace: str) -> str:
