@@ -271,7 +271,6 @@ class ControlPlane:
         cluster_ips = self._allocate_cluster_ips(registry, objects, block)
         address = await kubernetes_service.make_service(registry)
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
-
         accounts = AccountTokens(access.key, objects.find, self._clock)
         _admit_pods(objects, has_accounts=not self._settings.api_only)
         kubelet = registry.acting_as("kubelet")
