@@ -44,7 +44,7 @@ class AuditLog:
             await self._write_batch([await self._lines.get()])
 
     async def close(self) -> None:
-        """Write the queued events. To be called after the last `add`."""
+        """Write the queued events; the caller has ended `run`, and calls `add` no more."""
         while not self._lines.empty():
             await self._write_batch([])
 
@@ -89,5 +89,6 @@ def _open_descriptor(path: Path) -> int:
 
 
 def _write_to_stdout(lines: bytes) -> None:
+    """The `write` of a log on standard output."""
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()

@@ -1,8 +1,8 @@
 """Evaluates RBAC policy rules: whether a rule allows a request, and whether a set of rules covers another set.
 
-`authorizer` asks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it grants
-to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of Deployments only.
-The functions do no I/O.
+`authorizer` checks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it
+grants to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of
+Deployments only. The functions do no I/O.
 
 Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by kube-apiserver's RBAC authorizer (its VerbMatches
 and Covers functions).
