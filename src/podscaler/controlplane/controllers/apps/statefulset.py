@@ -77,7 +77,7 @@ class StatefulSets(Reconciler[Key]):
         if not plan.is_empty:
             owned = ownership.controlled_by(self._registry, PODS, stateful_set)
             facts = replace(facts, owned=_members(stateful_set, owned))
-        stored = self._registry.find(STATEFUL_SETS, *key)
+        stored = self._registry.find(STATEFUL_SETS, *key)  # `_observe` may have changed the status of `stateful_set`
         if stored is not None:
             await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
         await self._truncate_history(facts)
@@ -86,14 +86,14 @@ class StatefulSets(Reconciler[Key]):
         return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
 
     async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
-        """The facts after adopting and releasing pods and updating the revisions."""
+        """Adopt, release and label pods, and ensure the revision of the template; returns the facts after that."""
         selector = selection.object_selector(stateful_set)
         selected_orphans = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
         orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.owned(self._registry, stateful_set)
-        newest = await controller_revisions.newest(self._registry, stateful_set, history)
+        newest = await controller_revisions.ensure_newest(self._registry, stateful_set, history)
         current_name = (stateful_set.get("status") or {}).get("currentRevision")
         current = next((revision for revision in history if revision["metadata"]["name"] == current_name), newest)
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
@@ -177,7 +177,7 @@ def status(facts: StatefulSetFacts) -> Object:
     new_status: Object = {field: count for field, count in counts.items() if count or field == "replicas"}
     new_status |= {"currentRevision": current_name, "updateRevision": newest_name}
     new_status |= {field: old_status[field] for field in ("collisionCount", "conditions") if old_status.get(field)}
-    available = sum(statefulset_pods.is_serving(stateful_set, pod, facts.now_ns) for pod in facts.owned)
+    available = sum(statefulset_pods.is_available(stateful_set, pod, facts.now_ns) for pod in facts.owned)
     return new_status | {"availableReplicas": available}
 
 

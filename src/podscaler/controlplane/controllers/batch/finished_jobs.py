@@ -48,13 +48,13 @@ class FinishedJobs(Reconciler[Key]):
             return left_s
         uid = job["metadata"]["uid"]
         delete = self._registry.delete(JOBS, *key, uid=uid, propagation="Foreground")
-        await write_errors.ignoring_gone(delete, another=True)
+        await write_errors.ignoring_gone(delete, or_replaced=True)
         return None
 
 
 def _expiring_keys(event: ObjectEvent) -> list[Key]:
     """The key of the changed Job if it expires, otherwise none."""
-    return [] if _expires_at_ns(event.object) is None else selection.own_key(event)
+    return [] if _expires_at_ns(event.object) is None else selection.own_keys(event)
 
 
 def _expires_at_ns(job: Object) -> int | None:

@@ -55,13 +55,13 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     for pod in sorted(view.pods, key=_index_order):
         if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
             continue
-        new_indexes = len(indexes) - _counted_indexes(view)
-        if len(succeeded) + len(failed) + new_indexes >= MAX_UNCOUNTED_PODS:
+        new_index_count = len(indexes) - (len(view.counted_indexes) if view.is_indexed else 0)
+        if len(succeeded) + len(failed) + new_index_count >= MAX_UNCOUNTED_PODS:
             has_more = True
             break
         released.append(pod)
         uid = pod["metadata"]["uid"]
-        if pods.phase(pod) == "Succeeded" and uid not in failed:
+        if pods.phase(pod) == "Succeeded" and uid not in failed:  # it may have counted as failed while terminating
             if not view.is_indexed:
                 _add(succeeded, uid)
             elif view.is_valid(pod):
@@ -99,12 +99,8 @@ def _index_order(pod: Object) -> int:
     return job_pods.completion_index(pod) or 0
 
 
-def _counted_indexes(view: JobView) -> int:
-    """How many indexes the stored status counts as succeeded; 0 for a Job without indexes."""
-    return len(view.counted_indexes) if view.is_indexed else 0
-
-
 def _add(uids: list[str], uid: str) -> None:
+    """Append a uid unless it is listed."""
     if uid not in uids:
         uids.append(uid)
 
@@ -116,7 +112,7 @@ def _uncounted(succeeded: list[str], failed: list[str]) -> Object:
 
 
 def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
-    """Whether a pod may be counted and lose its finalizer."""
+    """Whether a pod may be counted and lose its finalizer; one of `failed_pods_to_replace` only once it is replaced."""
     if pods.is_terminating(view.job) or verdict is not None or pods.phase(pod) == "Succeeded":
         return True
     if not view.is_failed(pod):
@@ -131,7 +127,7 @@ def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) ->
     has_job_failed = verdict is not None and not verdict.is_success
     if not (view.is_failed(pod) or has_job_failed) or not view.is_valid(pod):
         return False
-    return failure_policy.match(view.job, pod).counts
+    return failure_policy.match(view.job, pod).is_counted
 
 
 def _set_indexes(view: JobView, status: Object, indexes: set[int]) -> None:

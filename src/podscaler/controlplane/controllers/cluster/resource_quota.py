@@ -24,17 +24,17 @@ QUOTAS = "resourcequotas"
 RESYNC_S = 300.0
 """How often every quota is counted."""
 SETTLE_S = 5.0
-"""When a quota with new limits is counted again."""
+"""After how long a quota with new limits is counted again."""
 BATCH_S = 0.1
-"""How long deletions are collected before a count; `BATCH_PER_OBJECT_S` is added for each object of the last count."""
-BATCH_PER_OBJECT_S = 0.0005
-BATCH_MAX_S = 5.0
+"""How long changes are collected before a count; `BATCH_S_PER_OBJECT` is added for each object of the last count."""
+BATCH_S_PER_OBJECT = 0.0005
+MAX_BATCH_S = 5.0
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
 """Kinds whose use can shrink by an update."""
 
 
 class ResourceQuotas(Reconciler[Key]):
-    """Counts what the objects of a namespace use, for each of its quotas.
+    """Counts what the objects of a namespace use, for each of its quotas. Keys are namespace and name of quotas.
 
     Args:
         registry: the objects.
@@ -50,7 +50,7 @@ class ResourceQuotas(Reconciler[Key]):
         self._resources = resources
         self._quota_names: dict[str, set[str]] = {}
         """The names of the quotas of each namespace that has some."""
-        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_PER_OBJECT_S, BATCH_MAX_S, base_s=BATCH_S)
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_S_PER_OBJECT, MAX_BATCH_S, base_s=BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
@@ -118,7 +118,7 @@ class ResourceQuotas(Reconciler[Key]):
             del self._quota_names[namespace]
 
     def _keys_of_object(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
-        """All quotas of the namespace of a changed object, if the change can lower what the object uses."""
+        """The quotas of the namespace of a changed object, if the change can lower what the object uses."""
         namespace = event.object["metadata"].get("namespace", "")
         if namespace not in self._quota_names:
             return

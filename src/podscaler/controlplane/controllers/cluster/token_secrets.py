@@ -33,7 +33,7 @@ class TokenSecrets(Reconciler[Key]):
 
     Args:
         registry: the objects.
-        issue: issues tokens.
+        issue: issues the token of a Secret.
         ca_certificate: the PEM text of `ca.crt` in the Secret.
     """
 
@@ -71,6 +71,7 @@ class TokenSecrets(Reconciler[Key]):
         return None
 
     async def _delete(self, key: Key, secret: Object) -> None:
+        """Delete a Secret, which may be gone."""
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
     def _fill(self, secret: Object, account: Object) -> Object:

@@ -57,7 +57,10 @@ class Deployments(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Carry out one step of the rollout; returns the seconds until the next sync, None for a change only."""
+        """Carry out one step of the rollout; returns the seconds until the next sync, None if only a change needs one.
+
+        Raises StatusError if a write failed; the plan is made anew then.
+        """
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
             return None
@@ -103,9 +106,9 @@ class Deployments(Reconciler[Key]):
         )
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
-        """Do what the plan says; returns the seconds until the next sync, None if none is planned."""
+        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned."""
         if plan.create is not None and not await self._create(plan.create, deployment):
-            return 0.0  # the status with the raised collisionCount is read anew
+            return 0.0  # the next sync reads the status with the incremented collisionCount
         if plan.create is not None:
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
@@ -137,7 +140,7 @@ class Deployments(Reconciler[Key]):
         return True
 
     async def _count_collision(self, new_set: Object, deployment: Object) -> None:
-        """Raise collisionCount, which salts the hash, if another template with the same hash has the name."""
+        """Increment collisionCount, which salts the hash, if another template with the same hash has the name."""
         existing = self._registry.find(REPLICA_SETS, *selection.key_of(new_set))
         if existing is None:
             return
@@ -145,11 +148,11 @@ class Deployments(Reconciler[Key]):
         if is_own and templates.same(existing["spec"]["template"], new_set["spec"]["template"]):
             return
 
-        def raise_count(newest: Object) -> None:
+        def increment(newest: Object) -> None:
             status = newest.setdefault("status", {})
             status["collisionCount"] = status.get("collisionCount", 0) + 1
 
-        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), raise_count, subresource="status")
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), increment, subresource="status")
 
     async def _report_failure(self, new_set: Object, deployment: Object, error: StatusError) -> None:
         """Report a ReplicaSet that could not be created, in an event and the condition Progressing."""

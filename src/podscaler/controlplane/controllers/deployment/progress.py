@@ -6,7 +6,7 @@ The reasons of the condition, in the order of a rollout:
     any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
     any <-> DeploymentPaused, DeploymentResumed
 
-A new reason: a constant, and a case in `_with_updated_progress`.
+`rollout` and `deployment` call it. A new reason: a constant, and a case in `_with_updated_progress`.
 
 Source: documentation of Deployment, "Deployment status"; `kubectl rollout status` and `wait` read reasons and messages.
 """
@@ -51,7 +51,10 @@ def progressing(status: str, reason: str, *, message: str, now_ns: int) -> Objec
 
 
 def pause_condition(deployment: Object, now_ns: int) -> Object | None:
-    """The condition to set after the Deployment was paused or resumed, None if it is set already."""
+    """The condition to set after the Deployment was paused or resumed.
+
+    None if it is set already, without a deadline, and once the deadline has passed.
+    """
     current = find(deployment.get("status") or {})
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
@@ -103,7 +106,7 @@ def _was_complete(status: Object, old_progressing: Object | None) -> bool:
 
 
 def _with_updated_progress(deployment: Object, status: Object, *, new_set: Object | None, now_ns: int) -> list[Object]:
-    """The conditions of `status` with Progressing for a complete, proceeding or late rollout; else as they are."""
+    """The conditions of `status` with Progressing for a complete, proceeding or timed-out rollout; else as they are."""
     subject = (
         f'ReplicaSet "{new_set["metadata"]["name"]}"' if new_set else f'Deployment "{deployment["metadata"]["name"]}"'
     )
@@ -159,9 +162,9 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     return _updated_at_ns(current) + limit_s * NANOSECONDS < now_ns
 
 
-def _updated_at_ns(condition: Object) -> int:
-    """`lastUpdateTime` of a condition, in nanoseconds since the epoch."""
-    return instants.parse_optional(condition.get("lastUpdateTime"))
+def _updated_at_ns(progressing_condition: Object) -> int:
+    """`lastUpdateTime` of a condition, in nanoseconds since the epoch; 0 if it is not set."""
+    return instants.parse_optional(progressing_condition.get("lastUpdateTime"))
 
 
 def _find_replica_failure(sets: Sequence[Object], new_set: Object | None, now_ns: int) -> Object | None:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def groups(service: Object, selected: Iterable[Object]) -> dict[Ports, list[Object]]:
-    """EndpointSlice endpoints by their ports, in the order of the pods.
+    """EndpointSlice endpoints by their ports, in the order of the pods; for callers that keep no `EndpointCache`.
 
     Args:
         service: with a selector.
@@ -46,7 +46,7 @@ class PodCache(Generic[T]):
     A pod is unchanged if the registry returns the very same object again.
 
     Args:
-        describe: from a Service and a pod to the ports of the pod and its value; None for a pod that is skipped.
+        describe: returns the ports of a pod and its value, from the Service and the pod; None for a skipped pod.
     """
 
     def __init__(self, describe: Callable[[Object, Object], tuple[Ports, T] | None]) -> None:

@@ -34,14 +34,14 @@ class EndpointSlices(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
-        self._endpoints: defaultdict[Key, EndpointCache] = defaultdict(EndpointCache)
+        self._endpoint_caches: defaultdict[Key, EndpointCache] = defaultdict(EndpointCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and the slices themselves, which clients may change or delete."""
         return [
             Watched(SERVICES, self._pods.service_keys),
             Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
-            Watched(SLICES, _service_of, self._pods.batch_period),
+            Watched(SLICES, _keys_of_slice, self._pods.batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -53,14 +53,14 @@ class EndpointSlices(Reconciler[Key]):
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
-            self._endpoints.pop(key, None)
+            self._endpoint_caches.pop(key, None)
             return None
         namespace, _ = key
         selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
         self._pods.note(key, selected)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
-        endpoints_by_ports = self._endpoints[key].groups(service, selected)
-        existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
+        endpoints_by_ports = self._endpoint_caches[key].groups(service, selected)
+        existing = stored_slices.list_slices(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.plan_writes(service, existing, endpoints_by_ports))
         return None
 
@@ -73,6 +73,6 @@ class EndpointSlices(Reconciler[Key]):
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
 
 
-def _service_of(event: ObjectEvent) -> Iterable[Key]:
+def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
     """The key of the Service of a changed slice; none for slices of other managers."""
-    return stored_slices.service_of(event.object, manager=slices.MANAGER)
+    return stored_slices.service_keys(event.object, manager=slices.MANAGER)

@@ -25,7 +25,7 @@ class SelectedPods:
 
     Attributes:
         batch_period: how long changes of pods are collected, so that a large Service is not written for each of them.
-        service_keys: the key of a changed Service.
+        service_keys: a function that indexes a changed Service, from its event, and returns a list of its key.
     """
 
     def __init__(self, batch_s_per_pod: float, max_batch_s: float) -> None:
@@ -41,7 +41,7 @@ class SelectedPods:
         return self._selectors.replace(services)
 
     def pod_keys(self, event: ObjectEvent) -> Iterable[Key]:
-        """The Services that select a changed pod now, or did when they were synced."""
+        """Index a changed pod; returns the Services that select it now, or did when they were synced."""
         pod_key = selection.key_of(event.object)
         selecting = [] if event.type == "DELETED" else self._selectors.matching(event.object)
         affected = self._services_of_pod.pop(pod_key, set()).union(selecting)

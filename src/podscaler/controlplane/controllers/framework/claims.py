@@ -22,11 +22,11 @@ class _NotAnOrphan(Exception):
 async def claim(
     registry: Registry, resource: str, owner: Object, *, selector: Selector, orphans: Iterable[str]
 ) -> list[Object]:
-    """The objects of kind `resource` that `owner` controls after adopting and releasing.
+    """Adopt and release objects of kind `resource`; returns those that `owner` controls then, and that match.
 
     Args:
         registry: where the objects are.
-        resource: the `Resource.key` of the owned kind.
+        resource: the `Resource.key` of the owned kind (`pods`).
         owner: with apiVersion and kind; one that is being deleted neither adopts nor releases.
         selector: the owner's selector.
         orphans: names of objects in the owner's namespace that may have to be adopted.

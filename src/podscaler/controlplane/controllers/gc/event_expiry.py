@@ -25,7 +25,7 @@ FIRST_CHECK_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """Deletes Events when they expire. Keys are namespace and name of Events."""
+    """Deletes Events `ttl_s` seconds after they were last counted. Keys are namespace and name of Events."""
 
     name = "event-expiry"
 

@@ -48,7 +48,7 @@ class FinishedPods(Reconciler[str]):
         return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the oldest finished pods beyond the threshold."""
+        """Delete the oldest finished pods beyond the threshold; returns None, as only changes make it necessary."""
         del key
         surplus = max(len(self._finished) - self._kept, 0)
         oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))

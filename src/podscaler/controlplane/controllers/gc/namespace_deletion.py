@@ -72,7 +72,7 @@ class NamespaceDeletion(Reconciler[str]):
         ]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the remaining objects and write the conditions, or remove the finalizer."""
+        """Delete all objects and write the conditions; remove the finalizer (returns None), or return when to check."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _awaits_deletion(namespace):
             return None
@@ -107,6 +107,7 @@ class NamespaceDeletion(Reconciler[str]):
         return len(self._registry.list(resource, namespace))
 
     async def _delete(self, resource: str, obj: Object) -> None:
+        """Delete one object, which may be gone."""
         await write_errors.ignoring_gone(
             self._registry.delete(resource, *selection.key_of(obj), propagation="Background")
         )
