@@ -134,7 +134,10 @@ class NameServer:
     ) -> None:
         """Answer a query over UDP that has to be forwarded."""
         response = await self._respond(message, question, zone_answer, dns_forwarding.query_by_udp)
-        _send(transport, response, client)
+        try:
+            _send(transport, response, client)
+        except Malformed:
+            _send(transport, _failure(question), client)
 
     async def _respond(
         self, message: bytes, question: Question, zone_answer: NameAnswer | None, forward: ForwardQuery
@@ -236,7 +239,7 @@ def _record_data(response: bytes, record_type: int) -> list[bytes]:
 
 
 def _send(transport: asyncio.DatagramTransport, response: bytes, client: Address) -> None:
-    """Send a response, truncated if it is too long for clients without EDNS."""
+    """Send a response, truncated if it is too long for clients without EDNS. Raises Malformed if that is impossible."""
     if not transport.is_closing():
         is_long = len(response) > dns_messages.UDP_MAX_BYTES
         transport.sendto(dns_messages.truncate(response) if is_long else response, client)

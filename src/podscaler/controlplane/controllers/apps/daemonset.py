@@ -63,9 +63,9 @@ class DaemonSets(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """DaemonSets, the pods that they own or may adopt, and nodes."""
         return [
-            Watched(DAEMON_SETS, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys),
-            Watched(NODES, self._keys_of_node),
+            Watched(DAEMON_SETS, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent),
+            Watched(NODES, self._index_node),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -106,7 +106,7 @@ class DaemonSets(Reconciler[Key]):
         available_s = pods.next_available_s(facts.owned, facts.min_ready_s, facts.now_ns)
         return min((delay_s for delay_s in (replacement_s, available_s) if delay_s is not None), default=None)
 
-    def _keys_of_node(self, event: ObjectEvent) -> Iterable[Key]:
+    def _index_node(self, event: ObjectEvent) -> Iterable[Key]:
         """Note labels and taints of a node; returns all keys if they changed, else none: a status changes often."""
         name = event.object["metadata"]["name"]
         old_facts = self._nodes.pop(name, None)

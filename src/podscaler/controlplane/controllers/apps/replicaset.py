@@ -94,8 +94,8 @@ class ReplicaSets(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """The objects of the kind, and the pods that they own or may adopt."""
         return [
-            Watched(self._kind.resource, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys, self._batch_period),
+            Watched(self._kind.resource, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:

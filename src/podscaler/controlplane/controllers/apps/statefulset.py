@@ -51,8 +51,8 @@ class StatefulSets(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """StatefulSets, and the pods that they own or may adopt."""
         return [
-            Watched(STATEFUL_SETS, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys, self._batch_period),
+            Watched(STATEFUL_SETS, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:

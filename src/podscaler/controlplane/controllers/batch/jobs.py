@@ -82,31 +82,31 @@ class Jobs(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Jobs, and the pods that they own or may adopt."""
-        return [Watched(JOBS, self._job_keys), Watched(PODS, self._pod_keys)]
+        return [Watched(JOBS, self._index_job), Watched(PODS, self._index_pod)]
 
     def prime(self) -> Iterable[Key]:
         """All Jobs, and those that no longer exist but whose pods have the finalizer."""
         keys = set(self._index.prime())
         for pod in self._registry.list(PODS):
-            keys.update(self._stray_keys(pod))
+            keys.update(self._note_stray(pod))
         return keys
 
-    def _job_keys(self, event: ObjectEvent) -> list[Key]:
-        """The key of a changed Job; the tracked pods of a deleted one are noted as strays."""
+    def _index_job(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed Job; returns its key. The tracked pods of a deleted one are noted as strays."""
         if event.type == "DELETED":
             owned = self._registry.owned_by(PODS, event.object["metadata"]["uid"])
             tracked = [pod["metadata"]["name"] for pod in owned if job_pods.is_tracked(pod)]
             if tracked:
                 self._stray_names[selection.key_of(event.object)].update(tracked)
-        return self._index.owner_keys(event)
+        return self._index.index_owner(event)
 
-    def _pod_keys(self, event: ObjectEvent) -> list[Key]:
-        """The keys of the Jobs that own a changed pod, may adopt it, or have left it behind."""
-        keys = self._index.dependent_keys(event)
-        return keys if event.type == "DELETED" else [*keys, *self._stray_keys(event.object)]
+    def _index_pod(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed pod; returns the keys of the Jobs that own it, may adopt it, or have left it behind."""
+        keys = self._index.index_dependent(event)
+        return keys if event.type == "DELETED" else [*keys, *self._note_stray(event.object)]
 
-    def _stray_keys(self, pod: Object) -> list[Key]:
-        """The key of the Job that a tracked pod belonged to, if it no longer does; the pod is noted as a stray."""
+    def _note_stray(self, pod: Object) -> list[Key]:
+        """Note a tracked pod as a stray if its Job is gone; returns the key of that Job, otherwise none."""
         if not job_pods.is_tracked(pod):
             return []
         namespace, pod_name = selection.key_of(pod)

@@ -57,14 +57,14 @@ class ResourceQuotas(Reconciler[Key]):
         counted_kinds = [
             Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._kinds()
         ]
-        return [Watched(QUOTAS, self._keys_of_quota), *counted_kinds]
+        return [Watched(QUOTAS, self._index_quota), *counted_kinds]
 
     def prime(self) -> Iterable[Key]:
         """All quotas."""
         self._quota_names.clear()
         quotas = self._registry.list(QUOTAS)
         for quota in quotas:
-            self._index(ObjectEvent("ADDED", quota))
+            self._update_names(ObjectEvent("ADDED", quota))
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
@@ -100,13 +100,13 @@ class ResourceQuotas(Reconciler[Key]):
             and resource.key not in quota_usage.IGNORED_KINDS
         ]
 
-    def _keys_of_quota(self, event: ObjectEvent) -> list[Key]:
+    def _index_quota(self, event: ObjectEvent) -> list[Key]:
         """Index a changed quota; returns its key if its limits are not in its status yet."""
-        self._index(event)
+        self._update_names(event)
         is_stale = event.type != "DELETED" and _has_new_limits(event.object)
         return [selection.key_of(event.object)] if is_stale else []
 
-    def _index(self, event: ObjectEvent) -> None:
+    def _update_names(self, event: ObjectEvent) -> None:
         """Add a changed quota to the index of names, or remove a deleted one."""
         namespace, name = selection.key_of(event.object)
         names = self._quota_names.setdefault(namespace, set())

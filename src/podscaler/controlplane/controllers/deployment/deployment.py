@@ -47,8 +47,8 @@ class Deployments(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """Deployments, their ReplicaSets, and pods that end (strategy Recreate waits for that)."""
         return [
-            Watched(DEPLOYMENTS, self._index.owner_keys),
-            Watched(REPLICA_SETS, self._index.dependent_keys),
+            Watched(DEPLOYMENTS, self._index.index_owner),
+            Watched(REPLICA_SETS, self._index.index_dependent),
             Watched(PODS, self._keys_of_pod),
         ]
 

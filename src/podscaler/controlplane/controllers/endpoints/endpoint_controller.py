@@ -47,8 +47,8 @@ class EndpointController(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and deleted Endpoints, which are created again."""
         return [
-            Watched(SERVICES, self._pods.service_keys),
-            Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
+            Watched(SERVICES, self._pods.index_service),
+            Watched(PODS, self._pods.index_pod, self._pods.batch_period),
             Watched(ENDPOINTS, _keys_of_deleted),
         ]
 

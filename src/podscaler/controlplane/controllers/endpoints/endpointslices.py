@@ -39,8 +39,8 @@ class EndpointSlices(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and the slices themselves, which clients may change or delete."""
         return [
-            Watched(SERVICES, self._pods.service_keys),
-            Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
+            Watched(SERVICES, self._pods.index_service),
+            Watched(PODS, self._pods.index_pod, self._pods.batch_period),
             Watched(SLICES, _keys_of_slice, self._pods.batch_period),
         ]
 
