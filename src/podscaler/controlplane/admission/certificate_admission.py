@@ -104,9 +104,9 @@ def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
     return any(authorizer.decide(user, request).allowed for request in requests)
 
 
-def _set_times(conditions: list[Object], stored: list[Object], now: str) -> None:
-    """Set the missing times of conditions; a stored one of the same type and status keeps its transition."""
-    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored}
+def _set_times(conditions: list[Object], stored_conditions: list[Object], now: str) -> None:
+    """Set the missing times of conditions, in place; with the type and status of a stored one its transition time."""
+    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored_conditions}
     for condition in conditions:
         stored_time = stored_times.get((condition.get("type"), condition.get("status")))
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now

@@ -98,7 +98,7 @@ def _set_priority(classes: _ClassReader, spec: Object) -> str:
 
 
 def _set_runtime(classes: _ClassReader, spec: Object) -> str:
-    """Set the overhead in a new pod's spec; returns why the pod is forbidden, empty if it is not."""
+    """Set the overhead in a new pod's spec; returns why the pod is forbidden or empty text. Raises StatusError 500."""
     name = spec.get("runtimeClassName")
     if name == "":  # as kube-apiserver, whose look-up of the class fails
         raise api_errors.error_without_reason("resource name may not be empty")

@@ -122,7 +122,7 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
 
 
 def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Parts that differ in their verb only, merged into one rule each; in the order of their first parts."""
+    """Parts of resources that differ in their verb only are merged into one rule, parts of URLs are not; in order."""
     verbs: dict[PolicyRule, list[str]] = {}
     for part in parts:
         key = part if part.urls else replace(part, verbs=())

@@ -282,7 +282,7 @@ def _claim(number: int) -> Claim | None:
 
 
 def _claim_socket(number: int) -> Claim | None:
-    """A claim by an abstract socket name, which belongs to the network namespace, as the addresses do."""
+    """As `_claim`, by an abstract socket name, which belongs to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0{CLAIM_NAME_PREFIX}/{number}")
@@ -295,7 +295,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
-    """The locked file of a block; None if another process has it, perhaps one of another user. Raises OSError."""
+    """As `_claim`, by a locked file; also None if the file is one of another user."""
     path = Path(tempfile.gettempdir(), f"{CLAIM_NAME_PREFIX.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")

@@ -70,7 +70,7 @@ class Balancer:
             return
         self._backends = backends
         self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed = asyncio.Event()  # for those who wait from now on
 
     async def wait_for_change(self) -> None:
         """Return at the next `replace` with other endpoints."""

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterDNS:
-    """The DNS server of one cluster; without an `address` there is none, and `run` does nothing.
+    """The DNS server of one cluster; without an `address` there is none, and `run` only waits.
 
     Args:
         registry: the Services and EndpointSlices.

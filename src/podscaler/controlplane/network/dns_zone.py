@@ -152,7 +152,10 @@ class Zone:
         return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
 
     def _find_pod(self, namespace: str, dashed_address: str, record_type: int) -> NameAnswer | None:
-        """The answer for the name of a pod, which is its address (127-5-1-2), whether or not a pod has that address."""
+        """The answer for the name of a pod, which is its address (127-5-1-2), whether or not a pod has that address.
+
+        None if the namespace does not exist, or the name is no address.
+        """
         address = dashed_address.replace("-", ".")
         if self._registry.find("namespaces", "", namespace) is None or not _is_ipv4(address):
             return None

@@ -283,6 +283,7 @@ def _run_in_own_thread(work: Callable[[], Result]) -> Result:
 
 
 def _libc() -> ctypes.CDLL:
+    """The C library, whose calls set the error number that `_check_result` reads."""
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -119,7 +119,7 @@ class DaemonSets(Reconciler[Key]):
         selector = selection.object_selector(daemon_set)
         orphans = self._index.orphans(daemon_set["metadata"]["namespace"], selector)
         owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
-        history = controller_revisions.owned(self._registry, daemon_set)
+        history = controller_revisions.list_owned(self._registry, daemon_set)
         revision = await controller_revisions.ensure_newest(self._registry, daemon_set, history)
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
         return DaemonSetFacts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
@@ -172,7 +172,7 @@ class DaemonSets(Reconciler[Key]):
 
     async def _truncate_history(self, facts: DaemonSetFacts, revision: Object) -> None:
         """Delete revisions beyond the limit, except the newest one and those that pods have."""
-        history = controller_revisions.owned(self._registry, facts.daemon_set)
+        history = controller_revisions.list_owned(self._registry, facts.daemon_set)
         used_hashes = {selection.labels_of(pod).get(controller_revisions.POD_LABEL) for pod in facts.owned}
         used_revisions = [stored for stored in history if controller_revisions.hash_of(stored) in used_hashes]
         live_names = {stored["metadata"]["name"] for stored in used_revisions}

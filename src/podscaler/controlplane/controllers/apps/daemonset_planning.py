@@ -161,7 +161,7 @@ def _plan_with_surge(
         elif old and facts.is_available(old[0]):
             nodes_to_surge.append(name)
         elif old:
-            planned.create.append(name)
+            planned.create.append(name)  # no surge, as the node has no available pod
     planned.create += nodes_to_surge[: max(max_nodes - nodes_with_both, 0)]
 
 

@@ -88,6 +88,7 @@ def _with_generation(old_conditions: Sequence[Object], generation: int) -> list[
 
 
 def _is_healthy(pod: Object) -> bool:
+    """Whether a pod is ready and not terminating."""
     return pods.is_active(pod) and pods.is_ready(pod)
 
 

@@ -60,7 +60,10 @@ class StatefulSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, then write the status; returns the seconds until a pod becomes available, or None."""
+        """Create or delete pods, then write the status; returns the seconds until a pod becomes available, or None.
+
+        Raises StatusError if a write failed.
+        """
         stateful_set = self._registry.find(STATEFUL_SETS, *key)
         if stateful_set is None or pods.is_terminating(stateful_set):
             self._batch_period.forget(key)
@@ -92,14 +95,14 @@ class StatefulSets(Reconciler[Key]):
         orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
-        history = controller_revisions.owned(self._registry, stateful_set)
+        history = controller_revisions.list_owned(self._registry, stateful_set)
         newest = await controller_revisions.ensure_newest(self._registry, stateful_set, history)
         current_name = (stateful_set.get("status") or {}).get("currentRevision")
         current = next((revision for revision in history if revision["metadata"]["name"] == current_name), newest)
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
-        """Write the identity labels of an adopted or relabelled pod that lacks them; returns the pod as stored."""
+        """Write the identity labels that an adopted or relabelled pod lacks; returns the pod. Raises StatusError."""
         ordinal = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
         if ordinal is None or pods.is_terminating(pod):
             return pod
@@ -121,7 +124,7 @@ class StatefulSets(Reconciler[Key]):
         """Delete revisions beyond the limit, except the current and the newest one and those that pods have."""
         live_names = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
         live_names.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
-        history = controller_revisions.owned(self._registry, facts.stateful_set)
+        history = controller_revisions.list_owned(self._registry, facts.stateful_set)
         await controller_revisions.truncate(self._registry, facts.stateful_set, history, live_names)
 
     async def _carry_out(self, plan: StatefulSetPlan, stateful_set: Object) -> StatusError | None:

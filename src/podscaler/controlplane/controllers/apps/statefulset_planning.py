@@ -125,7 +125,7 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
 
 
 def _stale_ordinals(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
-    """Those of `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
+    """The ordinals among `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
     stale = [
         ordinal

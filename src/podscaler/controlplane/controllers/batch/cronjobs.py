@@ -147,7 +147,10 @@ class CronJobs(Reconciler[Key]):
                 await self._delete(cron_job, job)
 
     async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
-        """Create the Job of a time, or find the one that an earlier attempt has created."""
+        """Create the Job of a time, or find that of an earlier attempt; add it to `status.active`. Raises StatusError.
+
+        A Job of that name that the CronJob does not control is left alone.
+        """
         new_job = _job(cron_job, due_ns, zone)
         try:
             job = await self._registry.create(JOBS, new_job)

@@ -106,7 +106,7 @@ class Jobs(Reconciler[Key]):
         return keys if event.type == "DELETED" else [*keys, *self._note_stray(event.object)]
 
     def _note_stray(self, pod: Object) -> list[Key]:
-        """Note a tracked pod as a stray if its Job is gone; returns the key of that Job, otherwise none."""
+        """Note a tracked pod that its Job no longer controls as a stray; returns the key of the Job, otherwise none."""
         if not job_pods.is_tracked(pod):
             return []
         namespace, pod_name = selection.key_of(pod)
@@ -253,7 +253,7 @@ class Jobs(Reconciler[Key]):
         return min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None), error
 
     async def _delete_uncounted(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
-        """Delete pods, which do not count as failed: they lose their finalizer first."""
+        """Delete pods, not counted as failed: they lose their finalizer first. Returns the first error, or None."""
         for pod in surplus:
             key = selection.key_of(pod)
             await write_errors.remove_finalizer(self._registry, PODS, *key, job_pods.TRACKING_FINALIZER)

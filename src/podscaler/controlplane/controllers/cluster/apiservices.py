@@ -71,7 +71,7 @@ class ApiServices(Reconciler[str]):
         """Create, update or delete one APIService; returns None, as only changes make it necessary."""
         api_service = self._registry.find(RESOURCE, "", key)
         if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
-            return None
+            return None  # the APIService of an adapter
         if key in self._built_in and key not in self._unregistered and key not in self._replaceable:
             return None  # users may change or delete what was registered at the start
         desired = self._desired(key)

@@ -209,6 +209,7 @@ class CustomKinds(Reconciler[str]):
 
 
 def _served_spec(crd: Object) -> _ServedSpec:
+    """What a definition is served by, to be compared with its next version."""
     return crd["spec"], (crd.get("status") or {}).get("acceptedNames")
 
 

@@ -68,7 +68,7 @@ class ResourceQuotas(Reconciler[Key]):
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
-        """Count for one quota and write its status if it changed; returns the seconds until the next count."""
+        """Count for one quota and write its status if it changed; returns the seconds until the next count, or None."""
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
             self._batch_period.forget(key)

@@ -127,7 +127,7 @@ class Deployments(Reconciler[Key]):
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _create(self, new_set: Object, deployment: Object) -> bool:
-        """Create the new ReplicaSet; returns False if the name is taken and the sync must be repeated."""
+        """Create the new ReplicaSet; returns False if its name is taken: sync again. Raises other StatusErrors."""
         try:
             await self._registry.create(REPLICA_SETS, new_set)
         except StatusError as error:
@@ -145,7 +145,7 @@ class Deployments(Reconciler[Key]):
         if existing is None:
             return
         is_own = ownership.is_controlled_by(existing, deployment["metadata"]["uid"])
-        if is_own and templates.same(existing["spec"]["template"], new_set["spec"]["template"]):
+        if is_own and templates.are_equal(existing["spec"]["template"], new_set["spec"]["template"]):
             return
 
         def increment(newest: Object) -> None:

@@ -36,7 +36,7 @@ def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, n
         deployment: as synced; its generation becomes the observedGeneration, its status is the previous one.
         sets: all its ReplicaSets, including the new one.
         new_set: the ReplicaSet with its template, None before there is one.
-        now_ns: the time of this sync.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
     """
     old_status = deployment.get("status") or {}
     counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}

@@ -40,7 +40,7 @@ def deadline_s(deployment: Object) -> int | None:
     return None if limit is None or limit == _NO_DEADLINE_S else int(limit)
 
 
-def find(status: Object) -> Object | None:
+def find_condition(status: Object) -> Object | None:
     """The condition Progressing of a status, None without one."""
     return conditions.find(status.get("conditions") or [], PROGRESSING)
 
@@ -55,7 +55,7 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
 
     None if it is set already, without a deadline, and once the deadline has passed.
     """
-    current = find(deployment.get("status") or {})
+    current = find_condition(deployment.get("status") or {})
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
     was_paused = current is not None and current.get("reason") == PAUSED
@@ -77,7 +77,7 @@ def with_progress(
         sets, new_set, now_ns: as for `deployment_status.status`.
     """
     all_conditions: list[Object] = status["conditions"]
-    old_progressing = find(deployment.get("status") or {})
+    old_progressing = find_condition(deployment.get("status") or {})
     if deadline_s(deployment) is None:
         all_conditions = conditions.without(all_conditions, PROGRESSING)
     elif not _was_complete(status, old_progressing):
@@ -92,7 +92,7 @@ def with_progress(
 
 def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
     """The seconds until the deadline must be checked, None if it cannot pass."""
-    limit_s, current = deadline_s(deployment), find(status)
+    limit_s, current = deadline_s(deployment), find_condition(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
     left_s = (_updated_at_ns(current) - now_ns) / NANOSECONDS + limit_s
@@ -154,7 +154,7 @@ def _outdated_replicas(status: Object) -> int:
 
 def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     """Whether the progress deadline has passed since the last update of Progressing; never once complete."""
-    limit_s, current = deadline_s(deployment), find(status)
+    limit_s, current = deadline_s(deployment), find_condition(status)
     if limit_s is None or current is None or current.get("reason") == AVAILABLE:
         return False
     if current.get("reason") == TIMED_OUT:

@@ -50,7 +50,7 @@ def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | Non
     """The ReplicaSet with the Deployment's template (the oldest, if several have it), None before there is one."""
     template = deployment["spec"]["template"]
     for replica_set in by_age(replica_sets):
-        if templates.same(replica_set["spec"]["template"], template):
+        if templates.are_equal(replica_set["spec"]["template"], template):
             return replica_set
     return None
 

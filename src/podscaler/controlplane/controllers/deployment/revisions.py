@@ -29,7 +29,7 @@ _NOT_COPIED = frozenset(
 """Annotations that are not copied from the Deployment to its ReplicaSets."""
 
 
-def number(obj: Object, annotation: str) -> int | None:
+def parse_number(obj: Object, annotation: str) -> int | None:
     """An annotation as a number, None if it is absent or not a number."""
     try:
         return int((obj["metadata"].get("annotations") or {})[annotation])
@@ -39,7 +39,7 @@ def number(obj: Object, annotation: str) -> int | None:
 
 def revision(obj: Object) -> int:
     """The revision of an object, 0 without one."""
-    return number(obj, REVISION) or 0
+    return parse_number(obj, REVISION) or 0
 
 
 def next_revision(old_sets: Iterable[Object]) -> int:

@@ -49,7 +49,7 @@ class Rollout:
     """The state of one sync: copies of the objects, which are changed, and the plan so far (`plan`).
 
     `new_set` is the ReplicaSet with the Deployment's template (None before there is one), `old_sets` are all others.
-    The methods without a result add to the plan; `deployment_planning` calls them in the order of a strategy.
+    The size of a ReplicaSet is its `spec.replicas`. `deployment_planning` calls the methods in the order of a strategy.
 
     Args:
         deployment: the Deployment, changed in place.
@@ -73,7 +73,7 @@ class Rollout:
     def was_scaled(self) -> bool:
         """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one (annotation)."""
         for replica_set in replica_sets.active(self.sets):
-            noted_replicas = revisions.number(replica_set, revisions.DESIRED)
+            noted_replicas = revisions.parse_number(replica_set, revisions.DESIRED)
             if noted_replicas is not None and noted_replicas != self.desired_replicas:
                 return True
         return False
@@ -103,7 +103,7 @@ class Rollout:
         if _written_facts(self.new_set) != facts_before:
             self._plan_update(self.new_set)
         self.plan.revision = str(revisions.revision(self.new_set))
-        if progress.find(self.deployment.get("status") or {}) is None:
+        if progress.find_condition(self.deployment.get("status") or {}) is None:
             self._set_progress(progress.FOUND, f'Found new replica set "{self.new_set["metadata"]["name"]}"')
 
     def create_new(self) -> None:
@@ -183,7 +183,7 @@ class Rollout:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
         if self.new_set is None:
             return False
-        noted_replicas = revisions.number(self.new_set, revisions.DESIRED)
+        noted_replicas = revisions.parse_number(self.new_set, revisions.DESIRED)
         available = replica_sets.count(self.new_set, "availableReplicas")
         return replica_sets.size(self.new_set) == self.desired_replicas == noted_replicas == available
 
@@ -319,7 +319,7 @@ def _fair_share(replica_set: Object, allowed_pods: int, current_pods: int) -> in
     size = replica_sets.size(replica_set)
     if allowed_pods == 0:
         return -size
-    old_allowed_pods = revisions.number(replica_set, revisions.MAXIMUM) or current_pods
+    old_allowed_pods = revisions.parse_number(replica_set, revisions.MAXIMUM) or current_pods
     return _round_half_up(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 

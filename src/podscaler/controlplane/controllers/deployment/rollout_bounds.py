@@ -63,7 +63,7 @@ def _bounds(deployment: Object) -> tuple[int, int]:
 
 
 def _pods_in_hundredths(bound: IntOrPercent, replicas: int) -> int:
-    """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250."""
+    """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250. Raises ValueError."""
     if isinstance(bound, int):
         return bound * 100
     if not bound.endswith("%"):

@@ -62,7 +62,10 @@ class EndpointController(Reconciler[Key]):
         return [*self._pods.prime(self._registry.list(SERVICES)), *existing]
 
     async def sync(self, key: Key) -> float | None:
-        """Create or update the Endpoints of a Service if they differ; a namespace that is being deleted gets none."""
+        """Create or update the Endpoints of a Service if they differ, or delete those of a deleted Service.
+
+        A namespace that is being deleted gets none. Returns None, as only changes need a sync.
+        """
         service = self._registry.find(SERVICES, *key)
         if service is None:
             await write_errors.ignoring_gone(self._registry.delete(ENDPOINTS, *key))

@@ -49,7 +49,7 @@ class EndpointSlices(Reconciler[Key]):
         return self._pods.prime(self._registry.list(SERVICES))
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ."""
+        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)

@@ -48,7 +48,7 @@ class EndpointMirroring(Reconciler[Key]):
         return [*keys_of_endpoints, *keys_of_slices]
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ."""
+        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
         existing = stored_slices.list_slices(self._registry, key, manager=MANAGER)
         endpoints, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
         if endpoints is None or service is None or service["spec"].get("selector") or not _is_mirrored(endpoints):

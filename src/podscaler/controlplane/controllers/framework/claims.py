@@ -57,7 +57,7 @@ async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> 
 async def _adopt(
     registry: Registry, resource: str, key: selection.Key, owner: Object, selector: Selector
 ) -> Object | None:
-    """Adopt an orphan that the selector matches; None if it is gone, taken or different meanwhile."""
+    """Adopt an orphan; returns it, None if it is gone, taken or relabelled meanwhile. Raises StatusError."""
 
     def adopt(newest: Object) -> None:
         is_orphan = ownership.controller_of(newest) is None and not pods.is_terminating(newest)

@@ -183,7 +183,7 @@ class ControlLoop(Generic[K]):
             self._queue.add(key)
 
     async def _watch(self, watched: Watched[K]) -> None:
-        """Queue the keys of all events; after a failure with backoff, and with all keys."""
+        """Queue the keys of all events; a watch that ends or fails is restarted with back-off, and all keys queued."""
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:

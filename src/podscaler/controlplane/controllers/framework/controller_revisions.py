@@ -32,7 +32,7 @@ _MAX_NAMES_TRIED = 20
 _DEFAULT_HISTORY_LIMIT = 10
 
 
-def owned(registry: Registry, owner: Object) -> list[Object]:
+def list_owned(registry: Registry, owner: Object) -> list[Object]:
     """The owner's revisions, oldest first."""
     revisions = ownership.controlled_by(registry, REVISIONS, owner)
     return sorted(revisions, key=lambda revision: (revision.get("revision", 0), revision["metadata"]["name"]))
@@ -99,7 +99,7 @@ async def _renumber(registry: Registry, revision: Object, number: int) -> Object
 
 
 async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
-    """Create a revision, or adopt the equal one of the same name; returns it as stored.
+    """Create a revision, or adopt the equal one of the same name; returns it as stored. Raises StatusError.
 
     If a different revision has the name, `status.collisionCount` of the owner is incremented in place, which changes
     the hash in the name.

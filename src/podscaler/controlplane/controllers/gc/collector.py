@@ -114,7 +114,7 @@ class GarbageCollector(Reconciler[Key]):
         uid = obj["metadata"]["uid"]
         old_references = self._references.pop(uid, ())
         new_references = () if event.type == "DELETED" else _reference_facts(obj)
-        has_dependents = uid in self._dependent_counts
+        has_dependents = uid in self._dependent_counts  # most objects have none: then no kind is searched for them
         self._recount(old_references, new_references)
         if event.type == "DELETED":
             self._waiting.pop(uid, None)
