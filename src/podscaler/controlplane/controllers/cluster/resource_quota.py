@@ -90,7 +90,7 @@ class ResourceQuotas(Reconciler[Key]):
         return SETTLE_S if has_new_limits else RESYNC_S
 
     def _kinds(self) -> list[str]:
-        """The `Resource.key` of each kind that quotas count, of those that are served now."""
+        """The `Resource.key` of each kind with own objects that quotas count, of those that are served now."""
         return [
             resource.key
             for resource in self._resources

@@ -48,7 +48,7 @@ class GarbageCollector(Reconciler[Key]):
 
     Args:
         registry: the objects.
-        resources: all stored kinds.
+        resources: all served kinds; those that are stored as objects of another kind (`stored_as`) are left out.
     """
 
     name = "generic-garbage-collector"

@@ -49,7 +49,7 @@ class NamespaceDeletion(Reconciler[str]):
     Args:
         registry: the objects.
         clock: for transitions of conditions.
-        resources: all stored kinds; iterated for each namespace, as custom kinds come and go.
+        resources: all served kinds; iterated for each namespace, as custom kinds come and go.
     """
 
     name = "namespace-controller"
@@ -90,7 +90,7 @@ class NamespaceDeletion(Reconciler[str]):
         return None
 
     def _namespaced_kinds(self) -> dict[str, str]:
-        """The names of namespaced kinds in conditions (`deployments.apps`, `pods.`), by `Resource.key`."""
+        """The names in conditions (`deployments.apps`, `pods.`) of kinds with own namespaced objects, by their keys."""
         return {
             resource.key: f"{resource.plural}.{resource.group}"
             for resource in self._resources
