@@ -49,10 +49,7 @@ class AuditLog:
             await self._write_batch([])
 
     async def _write_batch(self, lines: list[bytes]) -> None:
-        """Write `lines` and queued ones, at most BATCH_EVENTS_MAX in all; an OSError is logged.
-
-        When cancelled it ends after the write, as CancelledError.
-        """
+        """Write `lines` and queued ones, BATCH_EVENTS_MAX in all; log an OSError. When cancelled, write first."""
         while len(lines) < BATCH_EVENTS_MAX and not self._lines.empty():
             lines.append(self._lines.get_nowait())
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, b"".join(lines)))

@@ -118,7 +118,8 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
         return False
     requested = part.resources[0]
     _, slash, subresource = requested.partition("/")
-    return bool({ALL, requested, f"*/{subresource}" if slash else requested} & set(rule.resources))
+    covering_resources = {ALL, requested, f"*/{subresource}"} if slash else {ALL, requested}
+    return not covering_resources.isdisjoint(rule.resources)
 
 
 def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:

@@ -1,9 +1,10 @@
 """Allocates clusterIPs and node ports to Services, and repairs those of an earlier run.
 
 A Service gets both while it is written: the registry calls `allocate` before validation, then either commits the
-`Allocation` or releases it (refused write, dry run). `controller_manager.Controllers` also runs this controller in a
-`control_loop.ControlLoop`, for Services of an earlier run with another address block: a stored 127.5.224.1 becomes
-127.9.224.1 in block 127.9.0.0/16 if that is free, else another address of the block.
+`Allocation` or releases it (refused write, dry run), and undoes it if the disk fails later.
+`controller_manager.Controllers` also runs this controller in a `control_loop.ControlLoop`, for Services of an earlier
+run with another address block: a stored 127.5.224.1 becomes 127.9.224.1 in block 127.9.0.0/16 if that is free, else
+another address of the block.
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
 Differs: an address that a user requested and that is not available is replaced, not refused.
@@ -124,18 +125,17 @@ class ClusterIPs(Reconciler[Key]):
             self._release(key)
             return None
         self._reserve(service)
-        spec = self._node_ports.without_ports_of_others(key, service["spec"])
+        stored_spec = self._node_ports.without_ports_of_others(key, service["spec"])
         address = ""  # unchanged
-        is_not_reserved = self._reserved.get(key) != spec.get(
-            "clusterIP", ""
-        )  # of another block or Service, or missing
-        if _needs_address(spec) and is_not_reserved:
-            address = self._reserved.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        node_ports = NodePortAllocation(self._node_ports, key, spec)
-        spec = {**spec, **_allocated_fields(node_ports, spec, address)}
-        self._commit(key, spec, address)
-        if spec != service["spec"]:
-            update = self._registry.update(SERVICES, {**service, "spec": spec}, subresource="address")
+        stored_address = stored_spec.get("clusterIP", "")
+        is_reserved = self._reserved.get(key) == stored_address  # else it is missing, or of another block or Service
+        if _needs_address(stored_spec) and not is_reserved:
+            address = self._reserved.get(key) or self._addresses.allocate_service(preferred=stored_address or None)
+        node_ports = NodePortAllocation(self._node_ports, key, stored_spec)
+        new_spec = {**stored_spec, **_allocated_fields(node_ports, stored_spec, address)}
+        self._commit(key, new_spec, address)
+        if new_spec != service["spec"]:
+            update = self._registry.update(SERVICES, {**service, "spec": new_spec}, subresource="address")
             await write_errors.ignoring_gone(update)
         return None
 

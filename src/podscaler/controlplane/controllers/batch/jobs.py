@@ -277,27 +277,29 @@ class Jobs(Reconciler[Key]):
     async def _write_status(self, view: JobView, verdict: JobVerdict | None, status: Object) -> None:
         """Count the finished pods and write the status, before and after they lose the finalizer (`pod_tracking`).
 
-        The Job becomes Complete or Failed once no pod terminates or is uncounted.
+        `status` is the computed one, and gets its counts here. The Job becomes Complete or Failed once no pod
+        terminates or is uncounted.
         """
         job = view.job
         self._set_counts(job, status)
         tracking = pod_tracking.track(view, verdict, status)
-        status = tracking.status
-        if verdict is not None and conditions.find(status.get("conditions") or [], verdict.interim_condition) is None:
+        interim_status = tracking.status
+        old_conditions = interim_status.get("conditions") or []
+        if verdict is not None and conditions.find(old_conditions, verdict.interim_condition) is None:
             interim_condition = self._verdict_condition(verdict.interim_condition, verdict)
-            status["conditions"] = [*(status.get("conditions") or []), interim_condition]
-        await write_errors.write_status(self._registry, JOBS, job, status)
+            interim_status["conditions"] = [*old_conditions, interim_condition]
+        await write_errors.write_status(self._registry, JOBS, job, interim_status)
         await self._remove_finalizers(tracking.released)
         released_uids = {pod["metadata"]["uid"] for pod in tracking.released}
         tracked_uids = {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)} - released_uids
-        final_status = pod_tracking.count_released(status, tracked_uids)
+        final_status = pod_tracking.count_released(interim_status, tracked_uids)
         self._set_counts(job, final_status)
         are_pods_left = tracking.has_more or final_status["terminating"]
         is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
         is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
         if verdict is not None and is_finished:
             self._set_final_condition(final_status, verdict)
-        await write_errors.write_status(self._registry, JOBS, {**job, "status": status}, final_status)
+        await write_errors.write_status(self._registry, JOBS, {**job, "status": interim_status}, final_status)
         if verdict is not None and is_finished:
             self._record_end(job, final_status, verdict)
 

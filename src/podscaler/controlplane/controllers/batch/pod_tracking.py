@@ -46,8 +46,8 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
         verdict: how the Job ends, None if it does not end yet.
         status: the Job's new status as far as `jobs` has computed it; it is not changed.
     """
-    status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
-    uncounted = status["uncountedTerminatedPods"]
+    new_status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
+    uncounted = new_status["uncountedTerminatedPods"]
     succeeded, failed = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
     indexes = set(view.counted_indexes) if view.is_indexed else set()
     released: list[Object] = []
@@ -68,10 +68,10 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
                 indexes |= job_pods.indexes_of([pod])
         elif _counts_as_failed(view, verdict, pod):
             _add(failed, uid)
-    status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
+    new_status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
     if view.is_indexed:
-        _set_indexes(view, status, indexes)
-    return Tracking(status, released, has_more)
+        _set_indexes(view, new_status, indexes)
+    return Tracking(new_status, released, has_more)
 
 
 def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
@@ -81,7 +81,7 @@ def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
         status: of the Job; it is not changed.
         tracked_uids: the uids of pods with the finalizer.
     """
-    status = copy.deepcopy(status)
+    new_status = copy.deepcopy(status)
     uncounted = status.get("uncountedTerminatedPods") or {}
     still_tracked = {}
     for name in ("succeeded", "failed"):
@@ -89,9 +89,9 @@ def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
         still_tracked[name] = [uid for uid in uids if uid in tracked_uids]
         count = status.get(name, 0) + len(uids) - len(still_tracked[name])
         if count:
-            status[name] = count
-    status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
-    return status
+            new_status[name] = count
+    new_status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
+    return new_status
 
 
 def _index_order(pod: Object) -> int:

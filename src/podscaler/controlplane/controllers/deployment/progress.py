@@ -130,13 +130,8 @@ def _with_renewed(old_conditions: Sequence[Object], new_condition: Object) -> li
     It is replaced even if its reason and status are the same, as its lastUpdateTime restarts the deadline.
     """
     old_condition = conditions.find(old_conditions, PROGRESSING)
-    if (
-        old_condition is not None
-        and old_condition["status"] == new_condition["status"]
-        and "lastTransitionTime" in old_condition
-    ):
-        new_condition = {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
-    return [*conditions.without(old_conditions, PROGRESSING), new_condition]
+    renewed_condition = conditions.with_old_transition(old_condition, new_condition)
+    return [*conditions.without(old_conditions, PROGRESSING), renewed_condition]
 
 
 def _has_progressed(old_status: Object, new_status: Object) -> bool:

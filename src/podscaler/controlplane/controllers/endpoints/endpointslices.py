@@ -8,6 +8,7 @@ Source: documentation of Service and EndpointSlice.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.controllers.endpoints import selected_pods, slices, stored_slices
@@ -17,7 +18,7 @@ from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Registry
 
 SERVICES = "services"
 PODS = "pods"
@@ -38,10 +39,11 @@ class EndpointSlices(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and the slices themselves, which clients may change or delete."""
+        keys_of_slice = partial(stored_slices.keys_of_event, manager=slices.MANAGER)
         return [
             Watched(SERVICES, self._pods.index_service),
             Watched(PODS, self._pods.index_pod, self._pods.batch_period),
-            Watched(SLICES, _keys_of_slice, self._pods.batch_period),
+            Watched(SLICES, keys_of_slice, self._pods.batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -71,8 +73,3 @@ class EndpointSlices(Reconciler[Key]):
             namespace, name = key
             message = f"Error updating Endpoint Slices for Service {namespace}/{name}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
-
-
-def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
-    """The key of the Service of a changed slice; none for slices of other managers."""
-    return stored_slices.service_keys(event.object, manager=slices.MANAGER)

@@ -8,6 +8,7 @@ Source: upstream's endpoint slice mirroring controller.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
@@ -19,7 +20,7 @@ from podscaler.controlplane.controllers.framework import selection
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Registry
 
 SERVICES = "services"
 ENDPOINTS = "endpoints"
@@ -37,8 +38,8 @@ class EndpointMirroring(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Endpoints, their Services (which may get or lose a selector), and the slices."""
-        own_keys = selection.own_keys
-        return [Watched(ENDPOINTS, own_keys), Watched(SERVICES, own_keys), Watched(SLICES, _keys_of_slice)]
+        own_keys, keys_of_slice = selection.own_keys, partial(stored_slices.keys_of_event, manager=MANAGER)
+        return [Watched(ENDPOINTS, own_keys), Watched(SERVICES, own_keys), Watched(SLICES, keys_of_slice)]
 
     def prime(self) -> Iterable[Key]:
         """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
@@ -70,8 +71,3 @@ class EndpointMirroring(Reconciler[Key]):
 def _is_mirrored(endpoints: Object) -> bool:
     """Whether Endpoints have neither the label skip-mirror nor the lock of a leader election."""
     return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
-
-
-def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
-    """The key of the Service of a changed slice; none for slices of other managers."""
-    return stored_slices.service_keys(event.object, manager=MANAGER)

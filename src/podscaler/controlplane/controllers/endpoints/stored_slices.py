@@ -9,7 +9,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints.slices import MANAGED_BY, SERVICE_NAME, Writes
 from podscaler.controlplane.controllers.framework import selection, write_errors
 from podscaler.controlplane.controllers.framework.selection import Key
-from podscaler.controlplane.registry.registry import Registry
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 SLICES = "endpointslices.discovery.k8s.io"
 
@@ -27,6 +27,11 @@ def service_keys(slice_: Object, *, manager: str) -> Iterable[Key]:
         return []
     namespace, _ = selection.key_of(slice_)
     return [(namespace, labels[SERVICE_NAME])]
+
+
+def keys_of_event(event: ObjectEvent, *, manager: str) -> Iterable[Key]:
+    """As `service_keys`, for the watch of slices."""
+    return service_keys(event.object, manager=manager)
 
 
 async def write(registry: Registry, writes: Writes) -> None:
