@@ -1,6 +1,6 @@
 """The CustomResourceDefinition controller: serves the kinds of stored definitions.
 
-The API server creates one `CustomKinds` and runs it, also with `up --api-only`. States of a definition:
+`apiserver.app` creates one `CustomKinds` and runs it, also with `up --api-only`. States of a definition:
 
 | the definition                             | action                                                               |
 |--------------------------------------------|----------------------------------------------------------------------|
@@ -127,7 +127,7 @@ class CustomKinds(Reconciler[str]):
     async def _establish(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(KEY, "", name)
-        stored_status = (self._registry.get(KEY, "", name)).get("status") or {}
+        stored_status = self._registry.get(KEY, "", name).get("status") or {}  # of another copy than `crd`
         self._set_conditions(crd)
         if crd["status"] != stored_status:
             crd = await self._registry.mutate(KEY, "", name, self._set_conditions, subresource="status")
@@ -143,7 +143,7 @@ class CustomKinds(Reconciler[str]):
         crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
     def _serve(self, crd: Object) -> None:
-        """Serve the kind of a definition whose names are accepted."""
+        """Serve the kind of a definition with accepted names, withdraw versions that it lost, end outdated watches."""
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
             return
         name = crd["metadata"]["name"]
