@@ -164,8 +164,8 @@ class ControlLoop(Generic[K]):
     async def run(self) -> None:
         """Sync until cancelled.
 
-        Raises what `prime` and `watches` raise; later errors of `prime` or `report`, which are defects, end the loop
-        with an ExceptionGroup.
+        Raises what the first `prime` raises. Errors of `watches`, `report` and later `prime`s, which are defects, end
+        the loop with an ExceptionGroup.
         """
         self._queue_everything()
         try:
