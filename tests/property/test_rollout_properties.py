@@ -86,20 +86,20 @@ def test_a_rollout_keeps_its_bounds_and_ends(surge, unavailable, script):
         size_before, available_before = cluster.totals()
         resized = any(
             one["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"]
-            != str(rollout_bounds.replicas(cluster.deployment))
+            != str(rollout_bounds.desired_replicas(cluster.deployment))
             for one in replica_sets.active(cluster.sets.values())
         )
         cluster.sync()
         size, available = cluster.totals()
-        most = rollout_bounds.replicas(cluster.deployment) + rollout_bounds.max_surge(cluster.deployment)
-        least = rollout_bounds.replicas(cluster.deployment) - rollout_bounds.max_unavailable(cluster.deployment)
+        most = rollout_bounds.desired_replicas(cluster.deployment) + rollout_bounds.max_surge(cluster.deployment)
+        least = rollout_bounds.desired_replicas(cluster.deployment) - rollout_bounds.max_unavailable(cluster.deployment)
         assert size <= max(most, size_before)
         assert resized or available >= min(least, available_before)
     for _ in range(60):
         cluster.sync()
         for index in range(len(cluster.sets)):
             cluster.change_available(index, 12)
-    wanted = rollout_bounds.replicas(cluster.deployment)
+    wanted = rollout_bounds.desired_replicas(cluster.deployment)
     assert cluster.totals() == (wanted, wanted)
     assert len(replica_sets.active(cluster.sets.values())) <= 1
     assert cluster.sync().update == []

@@ -122,13 +122,13 @@ class ClusterFacts:
 
     Attributes:
         resources: the served kinds: `catalog.RESOURCES`, or `KnownKinds`, which includes custom kinds.
-        cluster_ips: the allocator of Services' addresses, already primed.
-        ca_certificate: PEM text of the API server's CA.
+        cluster_ips: the allocator of Services' addresses, already primed, which is also a controller.
+        ca_certificate: PEM text of the API server's CA, which also signs client certificates.
         server: IP address and port of the API server.
         group_versions: the served groups and versions except those of custom resources.
         issue_for_secret: issues tokens for Secrets, None without service account tokens.
         signer: signs client certificates, None without the cluster's authority.
-        node_address: the IP address where the node ports of Services are listened on, empty for nowhere.
+        node_address: the IP address on which the node ports of Services are listened on, empty for none.
         front_authority: PEM text of the front-proxy CA, None without aggregation.
     """
 
@@ -160,7 +160,9 @@ class Controllers:
         self._clock = clock
         self._facts = facts
         self._enabled = frozenset(enabled)
-        self._proxy = ServiceProxy(registry, clock, limit=raise_connection_limit(), node_address=facts.node_address)
+        self._proxy = ServiceProxy(
+            registry, clock, max_connections=raise_connection_limit(), node_address=facts.node_address
+        )
 
     async def run(self) -> None:
         """Run the enabled controllers until cancelled; then reset the connections through Services."""
@@ -221,6 +223,7 @@ class Controllers:
         return factories
 
     def _apiservices(self) -> ApiServices:
+        """The controller of APIServices, which watches CustomResourceDefinitions only where they are served."""
         facts = self._facts
         has_definitions = any(resource.key == apiservices.DEFINITIONS for resource in facts.resources)
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)

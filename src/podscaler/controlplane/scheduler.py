@@ -53,17 +53,17 @@ class Binder:
     async def _bind(self, pod: Object) -> None:
         """Bind the pod, unless it was bound or replaced by another pod of its name meanwhile."""
         metadata = pod["metadata"]
-        bound = False
+        is_bound = False
 
         def change(stored_pod: Object) -> None:
-            nonlocal bound
+            nonlocal is_bound
             if stored_pod["metadata"]["uid"] == metadata["uid"] and not stored_pod["spec"].get("nodeName"):
                 stored_pod["spec"]["nodeName"] = self._node_name
                 _set_scheduled(stored_pod, "True", self._clock.now_ns())
-                bound = True
+                is_bound = True
 
         await self._registry.mutate("pods", metadata["namespace"], metadata["name"], change, subresource="binding")
-        if bound:
+        if is_bound:
             message = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self._node_name}"
             self._events.event(pod, "Normal", "Scheduled", message)
 
@@ -91,7 +91,10 @@ def is_skipped(pod: Mapping[str, Any]) -> bool:
 
 
 def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    """kube-scheduler's message why the pod cannot run on the node, empty if it can."""
+    """kube-scheduler's message why the pod cannot run on the node, empty if it can; the node may be an empty object.
+
+    A new check: a message here, and a change of the node that ends the mismatch binds the pod (`kubelet.node_agent`).
+    """
     if (node.get("spec") or {}).get("unschedulable"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."
     labels = (node.get("metadata") or {}).get("labels") or {}

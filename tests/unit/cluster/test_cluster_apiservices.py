@@ -131,7 +131,7 @@ async def test_a_version_that_a_definition_loses_is_unregistered(registry: Regis
     for version in ("v1", "v2"):
         await registry.create(RESOURCE, _service(f"{version}.example.com", {MANAGED: "true"}))
     del definition["spec"]["versions"][0]
-    keys = set(watch.keys(ObjectEvent("MODIFIED", definition)))
+    keys = set(watch.get_keys(ObjectEvent("MODIFIED", definition)))
     assert keys == {"v1.example.com", "v2.example.com"}
     await services.sync("v1.example.com")
     assert registry.find(RESOURCE, "", "v1.example.com") is None
@@ -167,7 +167,7 @@ async def test_ours_comes_back_when_an_adapter_goes(registry: Registry) -> None:
     await services.sync("v1beta1.metrics.k8s.io")
     gone = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
     await registry.delete(RESOURCE, "", "v1beta1.metrics.k8s.io")
-    keys = [key for each in services.watches() for key in each.keys(ObjectEvent("DELETED", gone))]
+    keys = [key for each in services.watches() for key in each.get_keys(ObjectEvent("DELETED", gone))]
     for key in keys:
         await services.sync(key)
     assert registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]

@@ -51,4 +51,7 @@ async def test_what_it_looks_at(tmp_path: Path, namespace: str, name: str, keys:
     """No other ConfigMap."""
     async with open_registry(tmp_path / "data", STORED, VirtualClock()) as opened:
         watched = teller(opened.registry).watches()[0]
-        assert list(watched.keys(ObjectEvent("MODIFIED", {"metadata": {"namespace": namespace, "name": name}}))) == keys
+        assert (
+            list(watched.get_keys(ObjectEvent("MODIFIED", {"metadata": {"namespace": namespace, "name": name}})))
+            == keys
+        )

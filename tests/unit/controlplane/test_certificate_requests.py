@@ -22,7 +22,11 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.admission import certificate_admission
 from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PolicyIndex
-from podscaler.controlplane.controllers.cluster.certificate_signing import FINISHED_S, PENDING_S, CertificateSigning
+from podscaler.controlplane.controllers.cluster.certificate_signing import (
+    FINISHED_TTL_S,
+    PENDING_TTL_S,
+    CertificateSigning,
+)
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.credentials import certificates, request_signing
 from podscaler.controlplane.credentials.request_signing import CLIENT, KUBELET_CLIENT, RequestSigner
@@ -339,7 +343,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("condition", "kept_s"),
-    [pytest.param("", PENDING_S, id="pending"), pytest.param("Denied", FINISHED_S, id="denied")],
+    [pytest.param("", PENDING_TTL_S, id="pending"), pytest.param("Denied", FINISHED_TTL_S, id="denied")],
 )
 async def test_old_requests_are_deleted(world: World, condition: str, kept_s: int) -> None:
     """Pending ones after a day, denied ones after an hour."""

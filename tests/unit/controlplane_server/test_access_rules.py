@@ -39,7 +39,7 @@ AUTHORIZER = Authorizer(POLICY)
 )
 def test_user_of(header: str, user: User | None) -> None:
     """A request belongs to the user of its token, else to nobody."""
-    assert Authenticator({"admin-token": ADMIN, "view-token": VIEWER}).user_of(header) == user
+    assert Authenticator({"admin-token": ADMIN, "view-token": VIEWER}).user_of_header(header) == user
 
 
 READ_LOGS = 'RBAC: allowed by RoleBinding "readers/n" of Role "reader" to Group "viewers"'

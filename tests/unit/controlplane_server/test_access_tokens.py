@@ -11,7 +11,7 @@ from server_under_test import Running, running_server
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.auth.account_tokens import EXTENDED_LIFE_S, AccountTokens
+from podscaler.controlplane.auth.account_tokens import EXTENDED_LIFETIME_S, AccountTokens
 from podscaler.controlplane.credentials import signing_key
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -123,7 +123,7 @@ async def test_a_pods_own_token_is_good_for_long(server: Running) -> None:
         server, expirationSeconds=3607, boundObjectRef={"apiVersion": "v1", "kind": "Pod", "name": "p"}
     )
     claims = claims_of(token)
-    assert claims["exp"] - claims["iat"] == EXTENDED_LIFE_S
+    assert claims["exp"] - claims["iat"] == EXTENDED_LIFETIME_S
     assert claims["kubernetes.io"]["warnafter"] - claims["iat"] == 3607
 
 

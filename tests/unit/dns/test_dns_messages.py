@@ -37,7 +37,7 @@ def test_answer() -> None:
     question = dns_messages.read_question(ASKED)
     answer = dns_messages.encode_response(question, [dns_messages.a_record("127.2.224.1")], ttl_s=5)
     assert answer.hex(" ", 4) == (
-        dns_messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
+        dns_messages.HEADER.pack(7, 0x8580, 1, 1, 0, 0)
         + question.raw
         + b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x02\xe0\x01"
     ).hex(" ", 4)
@@ -71,4 +71,4 @@ def test_answer_that_is_too_long() -> None:
     short = dns_messages.truncate(
         dns_messages.encode_response(question, [dns_messages.a_record("127.0.0.1")] * 40, ttl_s=5)
     )
-    assert short == dns_messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw
+    assert short == dns_messages.HEADER.pack(7, 0x8780, 1, 0, 0, 0) + question.raw

@@ -18,7 +18,7 @@ SERVICE = "php-apache.default.svc.cluster.local"
 
 
 class Resolver(asyncio.DatagramProtocol):
-    """Says 1.2.3.4 to everything."""
+    """Says 1.2.3.4 to everything but `broken.example.org`, to which it says something long that is no DNS message."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -26,10 +26,10 @@ class Resolver(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A question."""
-        answer = dns_messages.encode_response(
-            dns_messages.read_question(data), [dns_messages.a_record("1.2.3.4")], ttl_s=60
-        )
-        self._transport.sendto(answer, addr)
+        question = dns_messages.read_question(data)
+        answer = dns_messages.encode_response(question, [dns_messages.a_record("1.2.3.4")], ttl_s=60)
+        garbage = data[: dns_forwarding.ID_BYTES] + b"\xff" * dns_messages.UDP_MAX_BYTES
+        self._transport.sendto(garbage if question.name == "broken.example.org" else answer, addr)
 
 
 @asynccontextmanager
@@ -72,6 +72,13 @@ async def test_answers(port: int, name: str, expected: tuple[int, list[str]]) ->
     """The cluster's names are answered, others by the machine's resolvers."""
     asked = dns_messages.encode_query(name, A, 5)
     assert addresses(await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=port)) == expected
+
+
+async def test_a_long_response_that_cannot_be_truncated_fails(port: int) -> None:
+    """The client gets SERVFAIL at once."""
+    asked = dns_messages.encode_query("broken.example.org", A, 5)
+    answer = await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=port)
+    assert addresses(answer) == (dns_messages.SERVER_FAILURE, [])
 
 
 async def test_answers_over_a_stream(port: int) -> None:

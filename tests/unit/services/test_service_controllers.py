@@ -264,7 +264,7 @@ async def ask(address, port):
 @asynccontextmanager
 async def proxying(world):
     node = world.block.node_address
-    running_proxy = ServiceProxy(world.registry, world.clock, limit=100, node_address=node)
+    running_proxy = ServiceProxy(world.registry, world.clock, max_connections=100, node_address=node)
     async with running(world, addresses(world), running_proxy):
         yield
     running_proxy.close()

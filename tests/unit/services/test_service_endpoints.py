@@ -68,7 +68,9 @@ def test_pods_of_a_stateful_set_have_a_name(subdomain, hostname):
 def test_who_is_an_endpoint():
     """Pods with an address that have not ended."""
     waiting = build.pod("web-2", labels={"app": "web"})
-    found = endpoints.groups(service(), [pod("web-1"), waiting, pod("web-3", phase="Failed"), pod("web-4")])
+    found = endpoints.EndpointCache().groups(
+        service(), [pod("web-1"), waiting, pod("web-3", phase="Failed"), pod("web-4")]
+    )
     assert [one["targetRef"]["name"] for one in found[(HTTP,)]] == ["web-1", "web-4"]
 
 
@@ -112,7 +114,7 @@ def test_the_ports_of_an_endpoint(port, extra, expected):
 def test_pods_with_other_ports_are_a_group_of_their_own():
     """A slice has one set of ports for all its endpoints."""
     moved = pod("web-2", annotations={port_map.ANNOTATION: '{"8080": 28080}'})
-    found = endpoints.groups(service(), [pod("web-1"), moved])
+    found = endpoints.EndpointCache().groups(service(), [pod("web-1"), moved])
     assert {ports: [one["targetRef"]["name"] for one in group] for ports, group in found.items()} == {
         (HTTP,): ["web-1"],
         (Port("", "TCP", 28080),): ["web-2"],

@@ -236,8 +236,8 @@ async def test_pods_that_own_nothing_go_without_a_search(opened: OpenRegistry, m
     asked: list[str] = []
     monkeypatch.setattr(opened.registry, "owned_by", lambda _resource, uid: asked.append(uid) or [])
     pod = {**made_pod("web-0"), "metadata": {"name": "web-0", "namespace": "default", "uid": "uid-pod"}}
-    list(watch.keys(ObjectEvent("ADDED", pod)))
-    list(watch.keys(ObjectEvent("DELETED", pod)))
+    list(watch.get_keys(ObjectEvent("ADDED", pod)))
+    list(watch.get_keys(ObjectEvent("DELETED", pod)))
     assert asked == []
 
 
@@ -308,7 +308,7 @@ async def test_slices_of_a_large_service_are_not_looked_at_after_each_write(open
     controller = EndpointSlices(registry, VirtualClock())
     list(controller.prime())
     await controller.sync(("default", "web"))
-    delays = {watched.resource: watched.delay_s(("default", "web")) for watched in controller.watches()}
+    delays = {watched.resource: watched.get_delay_s(("default", "web")) for watched in controller.watches()}
     assert delays == {"services": 0.0, "pods": 0.002, "endpointslices.discovery.k8s.io": 0.002}
 
 
@@ -336,7 +336,7 @@ async def unheard(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> Asyn
     spec = {"clusterIP": "127.9.0.1", "ports": [{"port": 80}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
     await opened.registry.create("services", {**service, "spec": spec})
-    made = ServiceProxy(opened.registry, VirtualClock(), limit=10)
+    made = ServiceProxy(opened.registry, VirtualClock(), max_connections=10)
     yield made
     made.close()
 
@@ -369,7 +369,7 @@ async def test_the_proxy_collects_changes_of_large_services(
         one = {**made_slice(f"s{number}", 0), "endpoints": [{"addresses": ["127.9.1.1"]}] * size}
         await opened.registry.create("endpointslices.discovery.k8s.io", one)
     await unheard.sync(("default", "web"))
-    delays = {watched.resource: round(watched.delay_s(("default", "web")), 3) for watched in unheard.watches()}
+    delays = {watched.resource: round(watched.get_delay_s(("default", "web")), 3) for watched in unheard.watches()}
     assert delays == {"services": 0.0, "pods": settle_s, "endpointslices.discovery.k8s.io": settle_s}
 
 

@@ -60,19 +60,19 @@ def test_whom_a_change_of_what_is_kept_concerns(
     keeping: OwnerIndex, change: ObjectEvent, concerned: list[tuple[str, str]]
 ) -> None:
     """The controller, or those whose selector matches."""
-    assert list(keeping.dependent_keys(change)) == concerned
+    assert list(keeping.index_dependent(change)) == concerned
 
 
 def test_orphans_are_known_by_their_labels(keeping: OwnerIndex) -> None:
     """What a keeper may adopt: there from the start, gone once somebody keeps it."""
     selector = selection.object_selector(keeper("a", app="a"))
     assert keeping.orphans("shop", selector) == ["lone"]
-    keeping.dependent_keys(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
+    keeping.index_dependent(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
     assert keeping.orphans("shop", selector) == []
 
 
 def test_a_keeper_that_is_gone_adopts_nothing(keeping: OwnerIndex) -> None:
     """Its own change concerns it once more; after that it is not asked."""
-    assert list(keeping.owner_keys(ObjectEvent("DELETED", keeper("b", app="b")))) == [("shop", "b")]
-    assert list(keeping.dependent_keys(ObjectEvent("ADDED", kept("p", app="b")))) == []
+    assert list(keeping.index_owner(ObjectEvent("DELETED", keeper("b", app="b")))) == [("shop", "b")]
+    assert list(keeping.index_dependent(ObjectEvent("ADDED", kept("p", app="b")))) == []
     assert keeping.keys() == [("shop", "a")]

@@ -29,11 +29,11 @@ def sets(*sizes, maximum=None):
 )
 def test_the_difference_is_shared(given, wanted, surge, expected):
     """Everybody gets a share by size; what rounding leaves goes to the largest."""
-    shares = rollout.proportional_sizes(given, desired_replicas=wanted, surge=surge, current=10)
+    shares = rollout.proportional_sizes(given, desired_replicas=wanted, surge=surge, current_pods=10)
     assert {one["metadata"]["name"]: size for one, size in shares} == expected
 
 
 def test_no_note_and_no_pods_gives_no_share_but_the_rest():
     """Where nothing is known of the size before, the largest set takes all."""
-    shares = rollout.proportional_sizes(sets(2, 1), desired_replicas=5, surge=0, current=0)
+    shares = rollout.proportional_sizes(sets(2, 1), desired_replicas=5, surge=0, current_pods=0)
     assert [(one["metadata"]["name"], size) for one, size in shares] == [("rs0", 4), ("rs1", 1)]

@@ -71,4 +71,4 @@ def test_restarts_of_sidecars_count_apart():
         {"name": "side", "restartCount": 4},
         {"name": "setup", "restartCount": 9},
     ]
-    assert ranking.restarts(pod) == (2, 4)
+    assert ranking.restart_counts(pod) == (2, 4)

@@ -15,7 +15,7 @@ async def _refused(error: StatusError) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "another", "is_ignored"),
+    ("error", "or_replaced", "is_ignored"),
     [
         pytest.param(GONE, False, True, id="gone"),
         pytest.param(GONE, True, True, id="gone, others too"),
@@ -24,11 +24,11 @@ async def _refused(error: StatusError) -> None:
         pytest.param(TAKEN, True, False, id="anything else"),
     ],
 )
-async def test_writes_to_what_may_be_gone(error: StatusError, another: bool, is_ignored: bool) -> None:
+async def test_writes_to_what_may_be_gone(error: StatusError, or_replaced: bool, is_ignored: bool) -> None:
     """That an object is gone is no failure, nor, if told so, that another one has its name."""
     if is_ignored:
-        assert await write_errors.ignoring_gone(_refused(error), another=another) is False
+        assert await write_errors.ignoring_gone(_refused(error), or_replaced=or_replaced) is False
         return
     with pytest.raises(StatusError) as caught:
-        await write_errors.ignoring_gone(_refused(error), another=another)
+        await write_errors.ignoring_gone(_refused(error), or_replaced=or_replaced)
     assert caught.value is error

@@ -32,7 +32,7 @@ def test_a_hash_spells_no_words():
 def test_another_template_has_another_hash(other):
     """A change of the template is a new revision."""
     assert templates.template_hash(other) != templates.template_hash(TEMPLATE)
-    assert not templates.same(other, TEMPLATE)
+    assert not templates.are_equal(other, TEMPLATE)
 
 
 def test_a_collision_changes_the_hash():
@@ -43,7 +43,7 @@ def test_a_collision_changes_the_hash():
 def test_the_hash_label_makes_no_difference():
     """A ReplicaSet's template is the Deployment's with the hash added."""
     hashed = build.pod_template({"app": "web", "pod-template-hash": "abc"})
-    assert templates.same(hashed, TEMPLATE)
+    assert templates.are_equal(hashed, TEMPLATE)
     assert templates.template_hash(hashed) == templates.template_hash(TEMPLATE)
 
 

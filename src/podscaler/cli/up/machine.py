@@ -29,7 +29,7 @@ from podscaler.controlplane.metrics.resource.totals import UsageSnapshot
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.addresses import AddressBlock
-from podscaler.controlplane.network.cluster_dns import ClusterNames
+from podscaler.controlplane.network.cluster_dns import ClusterDNS
 from podscaler.controlplane.registry.pod_connections import NodeEndpoint
 from podscaler.controlplane.registry.registry import Object, Registry
 
@@ -91,7 +91,7 @@ class Machine:
         self._heapster: HeapsterEndpoint | None = None
         self._certificates = settings.certificates
         self._address = block.node_address
-        self._names = ClusterNames(registry, block)
+        self._names = ClusterDNS(registry, block)
         self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, tls=self._tls)
         self._node = NodeAgent(
             registry,

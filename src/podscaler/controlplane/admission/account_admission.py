@@ -13,7 +13,7 @@ from random import Random
 
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
-from podscaler.controlplane.auth.account_tokens import POD_TOKEN_LIFE_S
+from podscaler.controlplane.auth.account_tokens import POD_TOKEN_LIFETIME_S
 from podscaler.controlplane.registry import generated_names
 from podscaler.controlplane.registry.objects import Objects
 
@@ -26,7 +26,7 @@ _FILE_MODE = 0o644
 
 
 def admit_pods(objects: Objects, random: Random) -> None:
-    """Register the admission of new pods with `objects`."""
+    """Register the admission of new pods with `objects`; `random` makes the names of their token volumes."""
 
     def admit(pod: Object, stored: Object | None) -> None:
         if stored is None:
@@ -76,11 +76,13 @@ def _mount_token(spec: Object, random: Random) -> None:
 
 
 def _containers(spec: Object) -> Iterator[Object]:
+    """The init containers and the containers of a pod."""
     for group in ("initContainers", "containers"):
         yield from spec.get(group) or ()
 
 
 def _has_own_token_mount(container: Object) -> bool:
+    """Whether a container mounts something of its own at MOUNT_PATH."""
     return any(mount.get("mountPath") == MOUNT_PATH for mount in container.get("volumeMounts") or ())
 
 
@@ -96,7 +98,7 @@ def _token_volume(name: str) -> Object:
     """The projected volume with the files `token`, `ca.crt` and `namespace`."""
     namespace_file = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
-        {"serviceAccountToken": {"expirationSeconds": POD_TOKEN_LIFE_S, "path": "token"}},
+        {"serviceAccountToken": {"expirationSeconds": POD_TOKEN_LIFETIME_S, "path": "token"}},
         {"configMap": {"name": _ROOT_CA_CONFIG_MAP, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [namespace_file]}},
     ]

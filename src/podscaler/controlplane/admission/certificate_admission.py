@@ -4,9 +4,9 @@
 
 1. spec.username, uid, groups and extra are those of the user who creates the object.
 2. The signer kubernetes.io/kube-apiserver-client signs no request for the group system:masters.
-3. A change of conditions by the subresource `approval` needs the verb `approve` on the signer; a change of conditions
-   or certificate by `status` needs the verb `sign`. The permission is on `signers` of certificates.k8s.io with the
-   signer's name (`example.com/web`), or with its domain (`example.com/*`).
+3. A write of the subresource `approval` needs the verb `approve` on the signer; one of `status` that changes conditions
+   or certificate needs the verb `sign`. The permission is on `signers` of certificates.k8s.io with the signer's name
+   (`example.com/web`), or with its domain (`example.com/*`).
 4. Missing times of conditions are set.
 5. A create or update of a ClusterTrustBundle of a signer needs the verb `attest` on that signer.
 
@@ -34,7 +34,7 @@ _USER_FIELDS = ("username", "uid", "groups", "extra")
 
 def admit_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
     """Register the admission of CertificateSigningRequests with `objects`."""
-    objects.admit(_RESOURCE.key, _admit)
+    objects.admit(_RESOURCE.key, _admit_request)
     objects.admit(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
     objects.admit(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
 
@@ -53,7 +53,7 @@ def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
     objects.admit(clustertrustbundle.RESOURCE.key, check)
 
 
-def _admit(new: Object, old: Object | None) -> None:
+def _admit_request(new: Object, old: Object | None) -> None:
     """The admission of creates (rules 1 and 2); updates pass. Raises StatusError 403."""
     if old is not None:
         return
@@ -70,10 +70,10 @@ def _admit(new: Object, old: Object | None) -> None:
         raise api_errors.forbidden(_RESOURCE, api_errors.name_at_admission(new), reason)
 
 
-def _organizations(encoded: str) -> list[str]:
-    """The groups that a request names; empty if it cannot be parsed, which validation reports."""
+def _organizations(encoded_request: str) -> list[str]:
+    """The groups (organizations) that `spec.request` names; empty if it cannot be parsed, which validation reports."""
     try:
-        request = certificatesigningrequest.parse_request(encoded)
+        request = certificatesigningrequest.parse_request(encoded_request)
     except ValueError:
         return []
     attributes = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
@@ -81,7 +81,7 @@ def _organizations(encoded: str) -> list[str]:
 
 
 def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
-    """The admission of a subresource whose changes need `verb` on the signer."""
+    """The admission function of a subresource whose changes need `verb` on the signer; it raises StatusError 403."""
 
     def check(new: Object, old: Object | None) -> None:
         before, after = (old or {}).get("status") or {}, new.get("status") or {}
@@ -106,9 +106,9 @@ def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
     return any(authorizer.decide(user, request).allowed for request in requests)
 
 
-def _set_times(conditions: list[Object], stored: list[Object], now: str) -> None:
-    """Set the missing times of conditions; a stored one of the same type and status keeps its transition."""
-    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored}
+def _set_times(conditions: list[Object], stored_conditions: list[Object], now: str) -> None:
+    """Set the missing times of conditions, in place; with the type and status of a stored one its transition time."""
+    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored_conditions}
     for condition in conditions:
         stored_time = stored_times.get((condition.get("type"), condition.get("status")))
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now

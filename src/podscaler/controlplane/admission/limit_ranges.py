@@ -35,7 +35,7 @@ def _admit_pod(objects: Objects, pod: Object, stored: Object | None) -> None:
         pod_limits.complete(pod, limit_range)
     # after all defaults are set: a default of one LimitRange must be within the limits of the others
     messages = [text for limit_range in limit_ranges for text in pod_limits.violations(pod, limit_range)]
-    _refuse_violations(objects, _PODS, pod, messages)
+    _check_no_violations(objects, _PODS, pod, messages)
 
 
 def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None:
@@ -49,7 +49,7 @@ def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None
         return
     limit_ranges = _limit_ranges_for(objects, claim)
     messages = [text for limit_range in limit_ranges for text in pod_limits.claim_violations(claim, limit_range)]
-    _refuse_violations(objects, _CLAIMS, claim, messages)
+    _check_no_violations(objects, _CLAIMS, claim, messages)
 
 
 def _limit_ranges_for(objects: Objects, obj: Object) -> list[Object]:
@@ -58,7 +58,7 @@ def _limit_ranges_for(objects: Objects, obj: Object) -> list[Object]:
     return [entry.decode() for entry in page.entries]
 
 
-def _refuse_violations(objects: Objects, resource: str, obj: Object, messages: list[str]) -> None:
+def _check_no_violations(objects: Objects, resource: str, obj: Object, messages: list[str]) -> None:
     """Raise StatusError 403 with all messages, each once, if there are any."""
     distinct = list(dict.fromkeys(messages))
     if distinct:

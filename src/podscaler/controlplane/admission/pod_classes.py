@@ -26,7 +26,7 @@ _SIMULATED_CLASS = "simulated"
 
 
 async def make_system_classes(registry: Registry) -> None:
-    """Create those of the priority classes that every cluster has, such as system-node-critical, that do not exist."""
+    """Create the missing priority classes of every cluster, such as system-node-critical. Raises StatusError."""
     for name, content in priorityclass.SYSTEM.items():
         if registry.find(_PRIORITY_CLASSES, "", name) is None:
             await registry.create(_PRIORITY_CLASSES, {"metadata": {"name": name}, **content})
@@ -69,11 +69,12 @@ class _ClassReader:
 
 
 def _priority_of(priority_class: Object) -> int:
+    """The priority of the pods of a class."""
     return int(priority_class.get("value", 0))
 
 
 def _admit_pod(objects: Objects, classes: _ClassReader, pod: Object, stored: Object | None) -> None:
-    """The admission function of pods; updates pass. Raises StatusError 403."""
+    """The admission function of pods; updates pass. Raises StatusError 403, or 500 for an empty runtimeClassName."""
     if stored is not None:
         return
     spec = pod.setdefault("spec", {})
@@ -97,9 +98,9 @@ def _set_priority(classes: _ClassReader, spec: Object) -> str:
 
 
 def _set_runtime(classes: _ClassReader, spec: Object) -> str:
-    """Set the overhead in a new pod's spec; returns why the pod is forbidden, empty if it is not."""
+    """Set the overhead in a new pod's spec; returns why the pod is forbidden or empty text. Raises StatusError 500."""
     name = spec.get("runtimeClassName")
-    if name == "":
+    if name == "":  # as kube-apiserver, whose look-up of the class fails
         raise api_errors.error_without_reason("resource name may not be empty")
     runtime_class = classes.find(_RUNTIME_CLASSES, name) if name else None
     if name and runtime_class is None and name != _SIMULATED_CLASS:

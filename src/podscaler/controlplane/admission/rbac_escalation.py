@@ -1,8 +1,8 @@
 """Refuses writes of RBAC roles and bindings that grant more than the writing user has (privilege escalation).
 
 `podscaler up` calls `admit_rbac`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
-has the writing user. Exempt are members of system:masters, among them the control plane itself, users with the verb
-`escalate` on the role, and users with `bind` on the role of a binding.
+has the writing user. Not checked are members of system:masters (among them the control plane itself), users with the
+verb `escalate` on the role, and users with `bind` on the role of a binding.
 
 Source: kube-apiserver's policy-based storage of RBAC objects and its messages.
 """

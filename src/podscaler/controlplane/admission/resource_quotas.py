@@ -1,9 +1,10 @@
 """Charges creates and updates to the ResourceQuotas of their namespace, and refuses those that exceed one.
 
-`cli.up` calls `admit_objects`; from then on `object_writer` calls `QuotaAdmission.charge` after it has validated an
-object and before it stores it. The new status.used of the quotas is a part of the same transaction, so that concurrent
-creates together never exceed a quota, and a write that fails later is not charged. The resource quota controller sets
-status.hard, and lowers status.used after deletions; a quota without status.hard refuses nothing.
+`cli.up` calls `admit_objects`; from then on `registry.object_writer` calls `QuotaAdmission.charge` after it has
+validated an object and before it stores it. The new status.used of the quotas is a part of the same transaction, so
+that concurrent creates together never exceed a quota, and a write that fails later is not charged.
+`controllers.cluster.resource_quota` sets status.hard, and lowers status.used after deletions; a quota without
+status.hard refuses nothing.
 
 Source: kube-apiserver's admission plugin ResourceQuota and its messages. Differs: there is no configuration of
 resources that are limited by default.
@@ -39,6 +40,7 @@ class QuotaAdmission:
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._names: dict[str, set[str]] = {}
+        """The names of the quotas of each namespace that has some."""
         for key in keys:
             self._add(key)
 
@@ -105,17 +107,18 @@ class QuotaAdmission:
         if not tracked or not _is_in_scopes(evaluator, scopes, new):
             return None
         requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
-        reason = _unmeasurable(quota["metadata"]["name"], evaluator, tracked, used, new)
+        reason = _obstacle(quota["metadata"]["name"], evaluator, tracked, used, new)
         if not reason and old is not None and _is_in_scopes(evaluator, scopes, old):
             requested = quota_usage.increased_amounts(requested, evaluator.usage(old, now_ns))
         requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
         after = quota_usage.add_amounts(used, requested)
-        reason = reason or _excess(quota["metadata"]["name"], requested, after, used, hard)
+        reason = reason or _excess_reason(quota["metadata"]["name"], requested, after, used, hard)
         if reason:
             raise api_errors.forbidden(resource, api_errors.name_at_admission(new), reason)
         return after if requested else None
 
     def _add(self, key: str) -> None:
+        """Note a stored quota; `key` is `namespace/name`."""
         namespace, _, name = key.partition("/")
         self._names.setdefault(namespace, set()).add(name)
 
@@ -133,17 +136,18 @@ def _is_in_scopes(evaluator: QuotaEvaluator, scopes: Iterable[Object], obj: Obje
     return all(evaluator.is_in_scope(scope, obj) for scope in scopes)
 
 
-def _unmeasurable(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
-    """Why an object cannot be charged to a quota; empty if it can."""
+def _obstacle(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
+    """Why an object cannot be charged to the quota `name`; empty if it can."""
     if lacking := evaluator.missing_message(tracked, new):
         return f"failed quota: {name}: {lacking}"
     if not tracked <= used.keys():
         return f"status unknown for quota: {name}, resources: {','.join(sorted(tracked))}"
-    negative = [counted for counted, amount in evaluator.usage(new, 0).items() if amount.sign() < 0]
+    all_amounts = evaluator.usage(new, now_ns=0)  # at that time no pod's grace period is over
+    negative = [counted for counted, amount in all_amounts.items() if amount.sign() < 0]
     return f"quota usage is negative for resource(s): {','.join(sorted(negative))}" if negative else ""
 
 
-def _excess(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: Amounts) -> str:
+def _excess_reason(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: Amounts) -> str:
     """Why the quota `name` is exceeded; empty if it is not."""
     exceeded = sorted(counted for counted in requested if hard[counted] < after[counted])
     if not exceeded:
@@ -153,4 +157,5 @@ def _excess(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: 
 
 
 def _format_amounts(amounts: Amounts, names: Iterable[str]) -> str:
+    """Amounts as in kube-apiserver's messages: `cpu=1,memory=1Gi`."""
     return ",".join(f"{name}={amounts[name]}" for name in names)

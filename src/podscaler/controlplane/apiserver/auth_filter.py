@@ -46,7 +46,7 @@ class AuthFilter:
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         user = user_of_certificate(certificate)
         authorization = request.headers.get("Authorization") or _websocket_authorization(request)
-        user = user or self.authenticator.user_of(authorization)
+        user = user or self.authenticator.user_of_header(authorization)
         if user is None and path in self.open_paths and not authorization:
             user = ANONYMOUS
         if user is None:

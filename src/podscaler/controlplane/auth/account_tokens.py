@@ -33,16 +33,18 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 KUBERNETES_CLAIM = "kubernetes.io"
 DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
 """The audiences of this API server: it accepts tokens that are valid for one of them."""
-POD_TOKEN_LIFE_S = 3607
-"""The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFE_S`, for clients that never
-read the file again."""
-EXTENDED_LIFE_S = 365 * 24 * 3600
-SECRET_TOKEN_LIFE_S = 10 * EXTENDED_LIFE_S
+POD_TOKEN_LIFETIME_S = 3607
+"""The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFETIME_S`, for clients that
+never read the file again. As upstream, the odd number tells them from tokens for which a user requests an hour."""
+EXTENDED_LIFETIME_S = 365 * 24 * 3600
+SECRET_TOKEN_LIFETIME_S = 10 * EXTENDED_LIFETIME_S
 _DELETION_LEEWAY_S = 60
 """A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096
 _RESOURCES_BY_CLAIM = {"pod": "pods", "secret": "secrets", "node": "nodes"}
-"""The `Resource.key` of the objects in the claim `kubernetes.io`, by the name of the member."""
+"""The `Resource.key` of the objects in the claim `kubernetes.io` that a token may be bound to, by their member there.
+
+Another kind: an entry here, and its name in `TokenTerms.bound`."""
 _EXTRA_PREFIX = "authentication.kubernetes.io"
 _DECODE_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
 """The JWT library checks the signature only: times and audiences are checked here, by the control plane's clock."""
@@ -52,7 +54,7 @@ FindEntry = Callable[[str, str, str], Entry | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TokenError:
+class TokenRejection:
     """Why a token is not accepted; the message is kube-apiserver's."""
 
     message: str
@@ -71,8 +73,8 @@ class AuthenticatedUser:
     audiences: Sequence[str]
 
 
-INVALID_TOKEN = TokenError("invalid bearer token")
-_INVALIDATED_TOKEN = TokenError("[invalid bearer token, service account token has been invalidated]")
+INVALID_TOKEN = TokenRejection("invalid bearer token")
+_INVALIDATED_TOKEN = TokenRejection("[invalid bearer token, service account token has been invalidated]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,13 @@ class TokenTerms:
 
     Attributes:
         audiences: the audiences that may accept it.
-        life_s: the lifetime in seconds from the issue.
+        lifetime_s: the lifetime in seconds from the issue.
         bound: the objects whose deletion invalidates it, by `pod`, `secret`, `node`; with a pod, the node's deletion
             does not invalidate it.
     """
 
     audiences: Sequence[str]
-    life_s: int
+    lifetime_s: int
     bound: Mapping[str, Object]
 
 
@@ -114,21 +116,21 @@ class AccountTokens:
         return {"keys": [self._key.public_jwk]}
 
     def issue(self, account: Object, terms: TokenTerms) -> str:
-        """A new token of a stored ServiceAccount."""
+        """A new token of a stored ServiceAccount, as a signed JSON Web Token."""
         metadata = account["metadata"]
         now_s = self._clock.now_ns() // NANOSECONDS
         bindings: dict[str, Any] = {"namespace": metadata["namespace"]}
         for kind in sorted(terms.bound):
             bindings[kind] = _reference(terms.bound[kind])
         bindings["serviceaccount"] = _reference(account)
-        life_s = terms.life_s
+        lifetime_s = terms.lifetime_s
         is_for_this_server = bool(set(terms.audiences) & set(DEFAULT_AUDIENCES))
-        if life_s == POD_TOKEN_LIFE_S and "pod" in terms.bound and is_for_this_server:
-            bindings["warnafter"] = now_s + life_s
-            life_s = EXTENDED_LIFE_S
+        if lifetime_s == POD_TOKEN_LIFETIME_S and "pod" in terms.bound and is_for_this_server:
+            bindings["warnafter"] = now_s + lifetime_s
+            lifetime_s = EXTENDED_LIFETIME_S
         claims = {
             "aud": list(terms.audiences),
-            "exp": now_s + life_s,
+            "exp": now_s + lifetime_s,
             "iat": now_s,
             "iss": ISSUER,
             "jti": str(uuid4()),
@@ -138,13 +140,13 @@ class AccountTokens:
         }
         return jwt.encode(claims, self._key.private, algorithm=ALGORITHM, headers=self._headers)
 
-    def issue_for_pod(self, pod: Mapping[str, Any], audience: str, life_s: int) -> str:
+    def issue_for_pod(self, pod: Mapping[str, Any], audience: str, lifetime_s: int) -> str:
         """A new token of a pod's service account, bound to the pod.
 
         Args:
             pod: must be assigned to a node.
             audience: empty for the API server.
-            life_s: the lifetime.
+            lifetime_s: the lifetime in seconds.
 
         Raises StatusError 404 for a missing service account.
         """
@@ -155,25 +157,27 @@ class AccountTokens:
             raise StatusError(f'serviceaccounts "{name}" not found', code=404, reason="NotFound")
         node = self._find("nodes", "", spec.get("nodeName") or "")
         bound: dict[str, Object] = {"pod": dict(pod)} | ({"node": node.decode()} if node is not None else {})
-        return self.issue(account.decode(), TokenTerms([audience] if audience else DEFAULT_AUDIENCES, life_s, bound))
+        return self.issue(
+            account.decode(), TokenTerms([audience] if audience else DEFAULT_AUDIENCES, lifetime_s, bound)
+        )
 
     def issue_for_secret(self, account: Object, secret: Object) -> str:
         """A new long-lived token of a ServiceAccount, bound to the Secret that holds it."""
-        return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFE_S, {"secret": secret}))
+        return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFETIME_S, {"secret": secret}))
 
-    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError | None:
+    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenRejection | None:
         """The user of a token, or why it is refused; None if it has another issuer or is no JSON Web Token."""
         claims = self._verify_signature(token)
-        if claims is None or isinstance(claims, TokenError):
+        if claims is None or isinstance(claims, TokenRejection):
             return claims
         common = [audience for audience in claims.get("aud") or () if audience in audiences]
         if not common:
             token_audiences, expected = quoted(claims.get("aud") or ()), quoted(audiences)
-            return TokenError(f"token audiences {token_audiences} is invalid for the target audiences {expected}")
-        return self._find_error(claims) or AuthenticatedUser(_user(claims), common)
+            return TokenRejection(f"token audiences {token_audiences} is invalid for the target audiences {expected}")
+        return self._find_rejection(claims) or AuthenticatedUser(_user(claims), common)
 
-    def _verify_signature(self, token: str) -> dict[str, Any] | TokenError | None:
-        """The claims of a token with a valid signature, cached by token; None and errors as in `user_of_token`."""
+    def _verify_signature(self, token: str) -> dict[str, Any] | TokenRejection | None:
+        """The claims of a token with a valid signature, cached by its digest; other results as of `user_of_token`."""
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._claims.find(digest)
         if claims is not None:
@@ -190,13 +194,13 @@ class AccountTokens:
         self._claims.put(digest, claims)
         return claims
 
-    def _find_error(self, claims: Mapping[str, Any]) -> TokenError | None:
+    def _find_rejection(self, claims: Mapping[str, Any]) -> TokenRejection | None:
         """Why a token with a valid signature is not valid now, None if it is."""
         now_s = self._clock.now_ns() // NANOSECONDS
         if now_s >= claims["exp"]:
-            return TokenError("[invalid bearer token, service account token has expired]")
+            return TokenRejection("[invalid bearer token, service account token has expired]")
         if now_s < claims["nbf"]:
-            return TokenError("[invalid bearer token, service account token is not valid yet]")
+            return TokenRejection("[invalid bearer token, service account token is not valid yet]")
         bindings = claims[KUBERNETES_CLAIM]
         namespace, account = bindings["namespace"], bindings["serviceaccount"]
         if self._is_deleted("serviceaccounts", namespace, account, now_s):
@@ -220,6 +224,7 @@ class AccountTokens:
 
 
 def _reference(obj: Object) -> dict[str, str]:
+    """Name and uid of an object, as the claim `kubernetes.io` has them."""
     return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 

@@ -44,12 +44,12 @@ class AuditLog:
             await self._write_batch([await self._lines.get()])
 
     async def close(self) -> None:
-        """Write the queued events. To be called after the last `add`."""
+        """Write the queued events; the caller has ended `run`, and calls `add` no more."""
         while not self._lines.empty():
             await self._write_batch([])
 
     async def _write_batch(self, lines: list[bytes]) -> None:
-        """Write `lines` with up to BATCH_EVENTS_MAX queued ones; an error is logged."""
+        """Write `lines` and queued ones, BATCH_EVENTS_MAX in all; log an OSError. When cancelled, write first."""
         while len(lines) < BATCH_EVENTS_MAX and not self._lines.empty():
             lines.append(self._lines.get_nowait())
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, b"".join(lines)))
@@ -89,5 +89,6 @@ def _open_descriptor(path: Path) -> int:
 
 
 def _write_to_stdout(lines: bytes) -> None:
+    """The `write` of a log on standard output."""
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()

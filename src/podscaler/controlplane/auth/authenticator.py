@@ -1,8 +1,8 @@
 """Authenticates requests by client certificate, or by bearer token: static tokens, and service account tokens.
 
-Static tokens are the admin's and those of the token file. `podscaler up` calls `ensure_token` in a thread for the
-admin's token; `apiserver.auth_filter` and `kubelet.server.node_access` call `Authenticator` and `user_of_certificate`
-for every request.
+Static tokens are the admin's and those of the token file (`token_file`). `podscaler up` calls `ensure_token` in a
+thread for the admin's token; `apiserver.auth_filter` and `kubelet.server.node_access` call `Authenticator` and
+`user_of_certificate` for every request. A new credential: a method here, and its call in these two modules.
 """
 
 import hmac
@@ -18,7 +18,7 @@ from podscaler.controlplane.auth.account_tokens import (
     INVALID_TOKEN,
     AccountTokens,
     AuthenticatedUser,
-    TokenError,
+    TokenRejection,
 )
 from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.registry.users import User
@@ -55,7 +55,7 @@ class Authenticator:
         self._digests = [(_digest(token), user) for token, user in tokens.items()]
         self._accounts = accounts
 
-    def user_of(self, authorization: str) -> User | None:
+    def user_of_header(self, authorization: str) -> User | None:
         """The user of an `Authorization` header; None for one that is empty, of another scheme, or not accepted."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -63,8 +63,8 @@ class Authenticator:
         outcome = self.user_of_token(token.strip(), DEFAULT_AUDIENCES)
         return outcome.user if isinstance(outcome, AuthenticatedUser) else None
 
-    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError:
-        """The user of a token that is valid for one of `audiences`.
+    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenRejection:
+        """The user of a token that is valid for one of `audiences`, or why it is not accepted.
 
         The token is compared with every static token, each in constant time, against timing attacks.
         """
@@ -95,4 +95,5 @@ def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
 
 
 def _digest(token: str) -> bytes:
+    """The SHA-256 digest of a token: `hmac.compare_digest` takes constant time only for equal lengths."""
     return sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -1,6 +1,7 @@
 """Authorizes requests by RBAC: members of system:masters may do everything, others what their roles allow.
 
-Called by `apiserver.auth_filter` for every request, by the access reviews, by `impersonation` and `escalation`.
+`apiserver.auth_filter` calls it for every request, `apiserver.handlers.reviews` for access reviews; `impersonation` and
+`admission.rbac_escalation` check further permissions.
 
 A request is described by its `Attributes`, for example get pods default/web: Attributes("get", resource="pods",
 namespace="default", name="web"). `policy_index` finds the user's roles, `policy_rules` evaluates their rules.
@@ -47,7 +48,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationDecision:
-    """Whether a request is allowed, and the reason in kube-apiserver's words (may be empty)."""
+    """Whether a request is allowed (if not, no rule allows it), and the reason in kube-apiserver's words or empty."""
 
     allowed: bool
     reason: str = ""
@@ -62,7 +63,7 @@ class Authorizer:
     """Decides which requests a user may make.
 
     Args:
-        policy: the stored roles and bindings.
+        policy: the stored roles and bindings; rule reviews and `admission.rbac_escalation` read them here, too.
     """
 
     def __init__(self, policy: PolicyIndex) -> None:

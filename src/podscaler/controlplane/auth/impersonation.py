@@ -34,6 +34,7 @@ class _Mode:
 
     @property
     def verb(self) -> str:
+        """The verb on the parts of the impersonated user."""
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
     @property
@@ -82,19 +83,20 @@ def impersonate(impersonated: User, user: User, request: Attributes, authorizer:
 
     Raises StatusError 403 if `user` lacks a right.
     """
-    first_error: StatusError | None = None
+    errors: list[StatusError] = []
     for mode in _modes(impersonated, user):
         error = _find_error(mode, impersonated, user, request, authorizer)
         if error is None:
             return _add_implied_groups(impersonated)
-        first_error = first_error or error
-    if first_error is None:
-        raise AssertionError("the legacy mode always applies")
-    raise first_error
+        errors.append(error)
+    raise errors[0]  # there is one at least, as the legacy mode always applies
 
 
 def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
-    """The modes that apply, most specific first; the legacy one is always the last."""
+    """The modes that apply to an impersonated user, most specific first; the legacy one is always the last.
+
+    All but `user-info` and the legacy mode apply only to a user name without groups, uid and extra.
+    """
     is_bare = not (impersonated.groups or impersonated.uid or impersonated.extra)
     account, node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name)
     if node and is_bare:
@@ -132,7 +134,8 @@ def _required_permissions(mode: _Mode, impersonated: User) -> Iterator[Attribute
     account, node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name)
     permission = Attributes(mode.verb, group=mode.group)
     if account:
-        yield replace(permission, resource="serviceaccounts", namespace=account[0], name=account[1])
+        namespace, account_name = account
+        yield replace(permission, resource="serviceaccounts", namespace=namespace, name=account_name)
     elif node and mode.name:
         yield replace(permission, resource="nodes", name="*" if mode.name == "associated-node" else node)
     else:
@@ -154,7 +157,8 @@ def _add_implied_groups(impersonated: User) -> User:
         return replace(impersonated, groups=(*groups, users.UNAUTHENTICATED))
     account = users.parse_account_name(impersonated.name)
     if account and not impersonated.groups:
-        return replace(impersonated, groups=users.account_groups(account[0]))
+        namespace, _ = account
+        return replace(impersonated, groups=users.account_groups(namespace))
     return impersonated
 
 
@@ -170,5 +174,6 @@ def _go_texts(texts: Sequence[str]) -> str:
 
 
 def _go_extra(extra: Mapping[str, Sequence[str]]) -> str:
+    """The `extra` of a user as Go's format %#v prints it."""
     pairs = ", ".join(f'"{key}":{_go_texts(extra[key])}' for key in sorted(extra))
     return f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"

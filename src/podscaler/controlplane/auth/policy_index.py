@@ -1,8 +1,9 @@
 """Indexes RBAC roles and bindings by subject: finds the rules of a user without reading other users' bindings.
 
-`watch_policy` fills the index from the stored objects and updates it with every commit; `authorizer` reads it for every
-request, in time proportional to the rules of the user's own bindings. ClusterRoleBindings apply everywhere,
-RoleBindings in their namespace; a binding to a missing role grants nothing and is reported as an error.
+`cli.up` and `apiserver.app` call `watch_policy`, which fills an index from the stored objects and updates it with every
+commit; `authorizer` reads it for every request, in time proportional to the rules of the user's own bindings.
+ClusterRoleBindings apply everywhere, RoleBindings in their namespace; a binding to a missing role grants nothing and is
+reported as an error.
 
 Source: kube-apiserver's RBAC rule resolver.
 """
@@ -28,6 +29,8 @@ Subject = tuple[str, str]
 """`User` or `Group`, and its name; service accounts are users."""
 RoleKey = tuple[str, str]
 """Namespace (empty for a ClusterRole) and name."""
+_GrantScope = tuple[str, Subject]
+"""A namespace (empty: cluster-wide), and a subject that has grants in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ class PolicyIndex:
 
     def __init__(self) -> None:
         self._roles: dict[RoleKey, tuple[PolicyRule, ...]] = {}
-        # a scope is a namespace (empty: cluster-wide) and a subject
-        self._grants: dict[tuple[str, Subject], GrantsByBinding] = {}
-        self._scopes_by_binding: dict[tuple[str, str], list[tuple[str, Subject]]] = {}
+        self._grants: dict[_GrantScope, GrantsByBinding] = {}
+        self._scopes_by_binding: dict[tuple[str, str], list[_GrantScope]] = {}
+        """By kind and key of the binding."""
 
     def put(self, entry: Entry) -> None:
         """Add or replace a role or binding."""
@@ -114,7 +117,7 @@ class PolicyIndex:
         binding = entry.decode()
         reference = binding.get("roleRef") or {}
         role = (entry.namespace if reference.get("kind") == "Role" else "", reference.get("name", ""))
-        scopes: dict[tuple[str, Subject], None] = {}
+        scopes: dict[_GrantScope, None] = {}  # in order, each once: a binding may name a subject twice
         for subject in binding.get("subjects") or ():
             subject_key = _parse_subject(subject, entry.namespace)
             if subject_key is None:
@@ -122,14 +125,15 @@ class PolicyIndex:
             scope = (entry.namespace, subject_key)
             grant = RoleGrant(role, _reason(binding, subject, entry.namespace))
             self._grants.setdefault(scope, {}).setdefault(entry.key, grant)
-            scopes[scope] = None  # a binding may name a subject twice
+            scopes[scope] = None
         self._scopes_by_binding[entry.resource, entry.key] = list(scopes)
 
 
 def missing_role(role: RoleKey) -> str:
     """kube-apiserver's message for a role that does not exist."""
-    kind = "role" if role[0] else "clusterrole"
-    return f'{kind}.rbac.authorization.k8s.io "{role[1]}" not found'
+    namespace, name = role
+    kind = "role" if namespace else "clusterrole"
+    return f'{kind}.rbac.authorization.k8s.io "{name}" not found'
 
 
 def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None:
@@ -142,7 +146,7 @@ def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None
 
 
 def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
-    """Such as `RoleBinding "read/default" of Role "reader" to User "jane"`."""
+    """The reason of a grant: `RoleBinding "read/default" of Role "reader" to User "jane"`."""
     reference, name = binding.get("roleRef") or {}, binding["metadata"]["name"]
     full_name, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")
     subject_name = subject.get("name", "")

@@ -1,8 +1,8 @@
 """Evaluates RBAC policy rules: whether a rule allows a request, and whether a set of rules covers another set.
 
-`authorizer` asks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it grants
-to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of Deployments only.
-The functions do no I/O.
+`authorizer` checks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it
+grants to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of
+Deployments only. The functions do no I/O.
 
 Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by kube-apiserver's RBAC authorizer (its VerbMatches
 and Covers functions).
@@ -118,11 +118,12 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
         return False
     requested = part.resources[0]
     _, slash, subresource = requested.partition("/")
-    return bool({ALL, requested, f"*/{subresource}" if slash else requested} & set(rule.resources))
+    covering_resources = {ALL, requested, f"*/{subresource}"} if slash else {ALL, requested}
+    return not covering_resources.isdisjoint(rule.resources)
 
 
 def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Parts that differ in their verb only, merged into one rule each; in the order of their first parts."""
+    """Parts of resources that differ in their verb only are merged into one rule, parts of URLs are not; in order."""
     verbs: dict[PolicyRule, list[str]] = {}
     for part in parts:
         key = part if part.urls else replace(part, verbs=())

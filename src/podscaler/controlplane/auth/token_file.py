@@ -20,6 +20,7 @@ from podscaler.controlplane.registry.users import User
 
 COLUMNS_MIN = 3
 PERMISSIONS_OF_OTHERS = 0o077
+"""The bits of a file's mode that let its group or others access it."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +33,12 @@ def read(path: Path) -> dict[str, User]:
     if path.stat().st_mode & PERMISSIONS_OF_OTHERS:
         _log.warning("the token file %s may be read by others: its mode should be 0600", path)
     users: dict[str, User] = {}
-    for number, row in enumerate(csv.reader(_lines(path, content)), start=1):
+    for line_number, row in enumerate(csv.reader(_lines(path, content)), start=1):
         if not row:
             continue
-        token, user = _user(row, f"{path}, line {number}")
+        token, user = _user(row, f"{path}, line {line_number}")
         if token in users:
-            raise UsageError(f"{path}, line {number}: this token is another user's already")
+            raise UsageError(f"{path}, line {line_number}: this token is another user's already")
         users[token] = user
     return users
 

@@ -34,7 +34,7 @@ BLOCK_NUMBERS: Final = range(2, 255)
 CLAIM_NAME_PREFIX = "podscaler.dev/block"
 """The prefix of the names of sockets and files that claim a block; tests set another one."""
 
-LAST_BLOCK_TRIES, LAST_BLOCK_RETRY_S = 40, 0.05
+LAST_BLOCK_ATTEMPTS, LAST_BLOCK_RETRY_S = 40, 0.05
 """How often the block of the last run is tried, and the seconds between."""
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
@@ -149,7 +149,7 @@ class AddressBlock:
         return offset is not None and self._services.reserve(offset)
 
     def release(self, address: str) -> None:
-        """Free an address; one of another block is ignored."""
+        """Free an address; one of another block, and an empty text, are ignored."""
         offset = self._offset(address)
         if offset is not None:
             self._pods.release(offset)
@@ -177,7 +177,9 @@ def claim_block(*, number_file: Path | None = None) -> AddressBlock:
         number_file: a file with the number of the last block, which is tried first; the claimed number is written to
             it. Without a number in it, the search starts at one derived from the file's path. None: nothing is kept.
 
-    Raises UsageError if all blocks are claimed or the file cannot be written.
+    Raises:
+        UsageError: all blocks are claimed, or the file cannot be written.
+        OSError: the file cannot be read, or the system refuses a claim.
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
@@ -193,12 +195,12 @@ def claim_block(*, number_file: Path | None = None) -> AddressBlock:
 
 
 def _claim_last_block(number: int) -> Claim | None:
-    """Claim the block of the last run; None if another process has it for longer than LAST_BLOCK_TRIES. Blocks.
+    """Claim the block of the last run; None if another process has it during all attempts. Blocks. Raises OSError.
 
     The start of another `up` has it for a moment, to remove the interfaces that a killed one left
-    (`pod_networks.remove_orphaned_interfaces`). Pods that run on would lose their addresses.
+    (`pod_networks.remove_orphaned_interfaces`). With another block the pods that still run would lose their addresses.
     """
-    for _ in range(LAST_BLOCK_TRIES):
+    for _ in range(LAST_BLOCK_ATTEMPTS):
         claim = _claim(number)
         if claim is not None:
             return claim
@@ -207,7 +209,10 @@ def _claim_last_block(number: int) -> Claim | None:
 
 
 def claim_number(number: int) -> AddressBlock | None:
-    """Claim the block 127.`number`.0.0/16; None: another process has it. Raises OSError."""
+    """Claim the block 127.`number`.0.0/16; None: another process has it. Raises OSError.
+
+    `pod_networks` claims blocks for a moment, to remove the interfaces of an `up` that has ended.
+    """
     claim = _claim(number)
     return None if claim is None else AddressBlock(number, claim=claim)
 
@@ -251,7 +256,7 @@ def _write_block_number(path: Path, block: AddressBlock) -> None:
 
 
 def _read_block_number(path: Path | None) -> int | None:
-    """The number that `_write_block_number` wrote, None if there is none or it is invalid."""
+    """The number that `_write_block_number` wrote, None if there is none or it is invalid. Raises OSError."""
     if path is None:
         return None
     try:
@@ -277,7 +282,7 @@ def _claim(number: int) -> Claim | None:
 
 
 def _claim_socket(number: int) -> Claim | None:
-    """A claim by an abstract socket name, which belongs to the network namespace, as the addresses do."""
+    """As `_claim`, by an abstract socket name, which belongs to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0{CLAIM_NAME_PREFIX}/{number}")
@@ -290,7 +295,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
-    """The locked file of a block; None if another process has it."""
+    """As `_claim`, by a locked file; also None if the file is one of another user."""
     path = Path(tempfile.gettempdir(), f"{CLAIM_NAME_PREFIX.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")

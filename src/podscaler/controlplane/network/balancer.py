@@ -12,6 +12,8 @@ Source: documentation of Service ("Virtual IPs"), sessionAffinity.
 """
 
 import asyncio
+import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -68,25 +70,25 @@ class Balancer:
             return
         self._backends = backends
         self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed = asyncio.Event()  # for those who wait from now on
 
     async def wait_for_change(self) -> None:
         """Return at the next `replace` with other endpoints."""
         await self._changed.wait()
 
-    def acquire(self, client: str, tried: Collection[Address] = ()) -> Address | None:
-        """The endpoint for a new connection of `client`, None if there is no candidate that is not in `tried`.
+    def acquire(self, client_ip: str, tried: Collection[Address] = ()) -> Address | None:
+        """Choose the endpoint for a new connection, which is counted until `release`.
 
-        The connection is counted until `release`.
+        None if there is no candidate that is not in `tried`.
 
         Args:
-            client: the client's IP address.
+            client_ip: the client's IP address.
             tried: the endpoints that have refused this connection.
         """
-        address = self._affine_endpoint(client, tried) or self._least_loaded(tried)
+        address = self._affine_endpoint(client_ip, tried) or self._choose_least_loaded(tried)
         if address is not None:
             self._connections[address] = self._connections.get(address, 0) + 1
-            self._keep_endpoint(client, address)
+            self._keep_endpoint(client_ip, address)
         return address
 
     def release(self, address: Address) -> None:
@@ -97,39 +99,36 @@ class Balancer:
         else:
             del self._connections[address]
 
-    def _least_loaded(self, tried: Collection[Address]) -> Address | None:
-        """The candidate by rule 2, None if every candidate is in `tried`."""
+    def _choose_least_loaded(self, tried: Collection[Address]) -> Address | None:
+        """The candidate by rule 2, None if every candidate is in `tried`; the next call starts one further."""
         candidates = self.candidates
         if not candidates:
             return None
         self._next_index = (self._next_index + 1) % len(candidates)
-        least_loaded, fewest_connections = None, -1
-        considered = 0
-        for offset in range(len(candidates)):
-            address = candidates[(self._next_index + offset) % len(candidates)]
-            if address in tried:
-                continue
+        in_turn = (candidates[(self._next_index + offset) % len(candidates)] for offset in range(len(candidates)))
+        untried = (address for address in in_turn if address not in tried)
+        least_loaded, fewest_connections = None, math.inf
+        for address in itertools.islice(untried, MAX_COMPARED_ENDPOINTS):
             connections = self._connections.get(address, 0)
-            if least_loaded is None or connections < fewest_connections:
+            if connections == 0:
+                return address
+            if connections < fewest_connections:
                 least_loaded, fewest_connections = address, connections
-            considered += 1
-            if considered == MAX_COMPARED_ENDPOINTS or fewest_connections == 0:
-                break
         return least_loaded
 
-    def _affine_endpoint(self, client: str, tried: Collection[Address]) -> Address | None:
+    def _affine_endpoint(self, client_ip: str, tried: Collection[Address]) -> Address | None:
         """The candidate by rule 3, None if rule 2 decides."""
-        if self._affinity_s is None or client not in self._affinity:
+        if self._affinity_s is None or client_ip not in self._affinity:
             return None
-        address, until_s = self._affinity[client]
+        address, until_s = self._affinity[client_ip]
         is_usable = self._clock.monotonic_s() < until_s and address in self.candidates and address not in tried
         return address if is_usable else None
 
-    def _keep_endpoint(self, client: str, address: Address) -> None:
+    def _keep_endpoint(self, client_ip: str, address: Address) -> None:
         """Let the next connections of the client go to this endpoint (rule 3), if there is session affinity."""
         if self._affinity_s is None:
             return
-        self._affinity[client] = address, self._clock.monotonic_s() + self._affinity_s
-        self._affinity.move_to_end(client)
+        self._affinity[client_ip] = address, self._clock.monotonic_s() + self._affinity_s
+        self._affinity.move_to_end(client_ip)
         while len(self._affinity) > MAX_AFFINITY_CLIENTS:
             self._affinity.popitem(last=False)

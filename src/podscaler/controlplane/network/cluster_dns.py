@@ -1,6 +1,6 @@
 """Opens and runs the cluster DNS server of `podscaler up`, where port 53 of the node's address can be bound.
 
-`cli.up.machine` creates `ClusterNames` before the node agent, which writes its address into pods' resolv.conf. Without
+`cli.up.machine` creates `ClusterDNS` before the node agent, which writes its address into pods' resolv.conf. Without
 a DNS server (port 53 needs privileges on most machines) the agent writes the names of Services into pods' hosts files.
 """
 
@@ -16,8 +16,8 @@ from podscaler.controlplane.registry.registry import Registry
 _log = logging.getLogger(__name__)
 
 
-class ClusterNames:
-    """The DNS server of one cluster, or its absence.
+class ClusterDNS:
+    """The DNS server of one cluster; without an `address` there is none, and `run` only waits.
 
     Args:
         registry: the Services and EndpointSlices.

@@ -1,9 +1,10 @@
 """Allocates clusterIPs and node ports to Services, and repairs those of an earlier run.
 
 A Service gets both while it is written: the registry calls `allocate` before validation, then either commits the
-`Allocation` or releases it (refused write, dry run). `controller_manager.Controllers` also runs this controller in a
-`control_loop.ControlLoop`, for Services of an earlier run with another address block: a stored 127.5.224.1 becomes
-127.9.224.1 in block 127.9.0.0/16 if that is free, else another address of the block.
+`Allocation` or releases it (refused write, dry run), and undoes it if the disk fails later.
+`controller_manager.Controllers` also runs this controller in a `control_loop.ControlLoop`, for Services of an earlier
+run with another address block: a stored 127.5.224.1 becomes 127.9.224.1 in block 127.9.0.0/16 if that is free, else
+another address of the block.
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
 Differs: an address that a user requested and that is not available is replaced, not refused.
@@ -46,7 +47,7 @@ class ServiceAddresses(Protocol):
         ...
 
     def release(self, address: str) -> None:
-        """Free the address."""
+        """Free the address; an empty text is ignored."""
         ...
 
 
@@ -70,17 +71,19 @@ class ClusterIPs(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services."""
-        return [Watched(SERVICES, selection.own_key)]
+        return [Watched(SERVICES, selection.own_keys)]
 
     def prime(self) -> Iterable[Key]:
-        """All Services, and those that are gone; reserves the stored addresses before any is allocated."""
+        """Reserve the stored addresses, before any is allocated; returns all Services, and those that are gone."""
         services = self._registry.list(SERVICES)
         for service in services:
             self._reserve(service)
         return {*map(selection.key_of, services), *self._reserved}
 
     def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-        """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500.
+        """Allocate the address and node ports that a Service lacks, as an `allocation.Allocator`.
+
+        Raises StatusError 422 and 500.
 
         Args:
             new: the Service of a create or update.
@@ -105,7 +108,7 @@ class ClusterIPs(Reconciler[Key]):
         return Allocation(allocated_fields, commit=commit, release=release, undo=partial(self._restore, key))
 
     def on_commit(self, events: Iterable[StoreEvent]) -> None:
-        """Release the address and node ports of deleted Services; to be called with the events of every commit."""
+        """Release addresses and node ports of deleted Services; `Objects` calls it with the events of every commit."""
         for event in events:
             previous = event.previous
             is_delete = event.entry is None
@@ -115,27 +118,29 @@ class ClusterIPs(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Write an address and node ports where the stored ones are missing, or of another block or Service.
 
-        Returns None: there is no time of a next sync. Raises StatusError, AddressesExhausted.
+        Returns None: there is no time of a next sync. Raises PodscalerError: StatusError, or none is free.
         """
         service = self._registry.find(SERVICES, *key)
         if service is None:
             self._release(key)
             return None
         self._reserve(service)
-        spec = self._node_ports.without_ports_of_others(key, service["spec"])
+        stored_spec = self._node_ports.without_ports_of_others(key, service["spec"])
         address = ""  # unchanged
-        if _needs_address(spec) and self._reserved.get(key) != spec.get("clusterIP", ""):
-            address = self._reserved.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        node_ports = NodePortAllocation(self._node_ports, key, spec)
-        spec = {**spec, **_allocated_fields(node_ports, spec, address)}
-        self._commit(key, spec, address)
-        if spec != service["spec"]:
-            update = self._registry.update(SERVICES, {**service, "spec": spec}, subresource="address")
+        stored_address = stored_spec.get("clusterIP", "")
+        is_reserved = self._reserved.get(key) == stored_address  # else it is missing, or of another block or Service
+        if _needs_address(stored_spec) and not is_reserved:
+            address = self._reserved.get(key) or self._addresses.allocate_service(preferred=stored_address or None)
+        node_ports = NodePortAllocation(self._node_ports, key, stored_spec)
+        new_spec = {**stored_spec, **_allocated_fields(node_ports, stored_spec, address)}
+        self._commit(key, new_spec, address)
+        if new_spec != service["spec"]:
+            update = self._registry.update(SERVICES, {**service, "spec": new_spec}, subresource="address")
             await write_errors.ignoring_gone(update)
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Record an event for a Service that gets no address."""
+        """Record an event for a Service that gets no address or node port."""
         service = self._registry.find(SERVICES, *key)
         if service is not None and isinstance(error, PodscalerError) and not isinstance(error, StatusError):
             self._events.event(service, "Warning", "AddressesExhausted", str(error))
@@ -176,7 +181,7 @@ class ClusterIPs(Reconciler[Key]):
             self._release(key)
 
     def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
-        """An address for a Service. Raises StatusError 422 if there is none, or the Service has no valid name."""
+        """Allocate an address. Raises StatusError 422 if there is none, or the Service has no valid name."""
         requested_address = spec.get("clusterIP", "")
         try:
             address = self._addresses.allocate_service(preferred=requested_address or None)
@@ -221,9 +226,9 @@ def _allocated_fields(node_ports: NodePortAllocation, spec: Object, address: str
     fields: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
     if not service_update.is_reached_through_nodes(spec):
         return fields
-    fields["ports"] = node_ports.ports(spec)
+    fields["ports"] = node_ports.allocate_ports(spec)
     if service_update.has_health_check(spec):
-        fields["healthCheckNodePort"] = node_ports.health_check(spec)
+        fields["healthCheckNodePort"] = node_ports.allocate_health_check(spec)
     return {field_name: value for field_name, value in fields.items() if spec.get(field_name) != value}
 
 

@@ -1,7 +1,7 @@
 """Opens the UDP sockets of the Service proxy: one for each UDP port of a clusterIP or of the node.
 
 `service_proxy.ServiceProxy` opens and closes listeners. The datagrams of one client (address and port) are a flow: all
-go to the endpoint that the balancer chose for the first one, and the endpoint's answers go back to the client. A flow
+go to the endpoint that the balancer chose for the first one, and the endpoint's replies go back to the client. A flow
 ends after `FLOW_IDLE_S` without a datagram, when its endpoint is no candidate any more, or when the endpoint refuses
 datagrams; the next datagram of the client begins another one. Without endpoints, and beyond the limit of
 `ProxiedConnections`, datagrams are dropped.
@@ -22,14 +22,14 @@ from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 FLOW_IDLE_S = 120.0
 MAX_DATAGRAM_BYTES = 65_535
 DATAGRAMS_AT_ONCE = 64
-"""The answers of a flow that are copied before the event loop does something else."""
+"""The replies of a flow that are forwarded before the event loop does something else."""
 
 
 class DatagramListener(asyncio.DatagramProtocol):
     """One UDP port, with the flows of its clients.
 
     Args:
-        port: its number.
+        port: its number, which `service_proxy` reads as of a `PortListener`.
         connections: counts and limits the flows, with the TCP connections of this process.
         clock: for session affinity.
 
@@ -116,7 +116,7 @@ class _Flow:
         except OSError:
             self._socket.close()
             raise
-        self._loop.add_reader(self._socket, self._forward_answers)
+        self._loop.add_reader(self._socket, self._forward_replies)
         self._used_at_s = self._loop.time()
         self._timer = self._loop.call_later(FLOW_IDLE_S, self._end_if_idle)
 
@@ -138,7 +138,7 @@ class _Flow:
         self._socket.close()
         self._listener.dismiss(self)
 
-    def _forward_answers(self) -> None:
+    def _forward_replies(self) -> None:
         """Send datagrams of the endpoint to the client; end the flow if the endpoint refuses."""
         self._used_at_s = self._loop.time()
         try:

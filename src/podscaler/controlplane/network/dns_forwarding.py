@@ -22,7 +22,7 @@ LENGTH_BYTES: Final = 2
 
 
 def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
-    """The addresses in the `nameserver` lines of resolv.conf, in order; empty if it cannot be read. Blocks."""
+    """The first `RESOLVERS_MAX` addresses of `nameserver` lines; empty if the file cannot be read. Blocks."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
 
 
 class _ReplyReceiver(asyncio.DatagramProtocol):
-    """Sets `received` to the first datagram, or to empty bytes if the resolver is not reachable."""
+    """The attribute `received` becomes the first datagram, or empty bytes if the resolver is not reachable."""
 
     def __init__(self) -> None:
         self.received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

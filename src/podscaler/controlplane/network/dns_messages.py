@@ -19,18 +19,18 @@ INTERNET: Final = 1
 NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 """Response codes (RCODE); NO_SUCH_NAME is NXDOMAIN."""
 
-HEAD: Final = struct.Struct(">HHHHHH")
+HEADER: Final = struct.Struct(">HHHHHH")
 """The header: id, flags, and the numbers of questions, answers, authority records and additional records."""
 NAME_MAX_BYTES: Final = 255
 UDP_MAX_BYTES: Final = 512
 """The largest response over UDP without EDNS."""
 
 # Bits of the second word of the header.
-_IS_ANSWER: Final = 0x8000
-_AUTHORITATIVE: Final = 0x0400
-_TRUNCATED: Final = 0x0200
-_WANTS_RECURSION: Final = 0x0100
-_CAN_RECURSE: Final = 0x0080
+_IS_RESPONSE: Final = 0x8000  # QR
+_AUTHORITATIVE: Final = 0x0400  # AA
+_TRUNCATED: Final = 0x0200  # TC
+_RECURSION_DESIRED: Final = 0x0100  # RD
+_RECURSION_AVAILABLE: Final = 0x0080  # RA
 _OPCODE_MASK: Final = 0x7800
 _QUESTION_NAME: Final = b"\xc0\x0c"
 """A compression pointer to the name of the question, which starts behind the 12 bytes of the header."""
@@ -44,7 +44,7 @@ _RECORD_HEAD: Final = struct.Struct(">HHIH")
 
 
 class Malformed(Exception):
-    """These bytes are not a valid DNS message."""
+    """These bytes are not a valid DNS message, or a name cannot be encoded in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def a_record(address: str) -> ResourceRecord:
 
 
 def cname_record(target: str) -> ResourceRecord:
-    """The CNAME record with the canonical name `target`."""
+    """The CNAME record with the canonical name `target`. It, PTR and SRV records raise Malformed for a long label."""
     return ResourceRecord(CNAME, encode_name(target))
 
 
@@ -114,19 +114,19 @@ def encode_name(name: str) -> bytes:
 
 def read_question(message: bytes) -> Question:
     """The question of a query. Raises Malformed for anything but a query with exactly one question."""
-    if len(message) < HEAD.size:
+    if len(message) < HEADER.size:
         raise Malformed("too short")
-    query_id, flags, questions, *_ = HEAD.unpack_from(message)
-    if flags & _IS_ANSWER or questions != 1:
+    query_id, flags, questions, *_ = HEADER.unpack_from(message)
+    if flags & _IS_RESPONSE or questions != 1:
         raise Malformed("not one question")
-    name, name_end = _read_name(message, HEAD.size)
+    name, name_end = _read_name(message, HEADER.size)
     question_end = name_end + _TYPE_AND_CLASS.size
     if question_end > len(message):
         raise Malformed("too short")
     record_type, record_class = _TYPE_AND_CLASS.unpack_from(message, name_end)
     if record_class not in (INTERNET, ANY):
         raise Malformed("not of class IN")
-    return Question(query_id, flags, name, record_type, message[HEAD.size : question_end])
+    return Question(query_id, flags, name, record_type, message[HEADER.size : question_end])
 
 
 def _read_name(message: bytes, offset: int) -> tuple[str, int]:
@@ -148,32 +148,32 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
 def encode_response(
     question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, response_code: int = NO_ERROR
 ) -> bytes:
-    """The response to a question.
+    """The encoded response to a question. Raises Malformed for an `owner` that cannot be encoded.
 
     Args:
         ttl_s: the time to live of all records, in seconds.
         response_code: NO_ERROR, SERVER_FAILURE or NO_SUCH_NAME.
     """
-    repeated_flags = question.flags & (_WANTS_RECURSION | _OPCODE_MASK)
-    flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | repeated_flags | response_code
+    repeated_flags = question.flags & (_RECURSION_DESIRED | _OPCODE_MASK)
+    flags = _IS_RESPONSE | _AUTHORITATIVE | _RECURSION_AVAILABLE | repeated_flags | response_code
     answer_section = b"".join(_encode_record(record, ttl_s) for record in records)
-    return HEAD.pack(question.query_id, flags, 1, len(records), 0, 0) + question.raw + answer_section
+    return HEADER.pack(question.query_id, flags, 1, len(records), 0, 0) + question.raw + answer_section
 
 
 def truncate(message: bytes) -> bytes:
     """The header and question of a response that is too long for UDP, with the flag TC.
 
-    The client then repeats the query over TCP.
+    The client then repeats the query over TCP. Raises Malformed if the response of a resolver is not valid.
     """
-    query_id, flags, *_ = HEAD.unpack_from(message)
-    _, name_end = _read_name(message, HEAD.size)
+    query_id, flags, *_ = HEADER.unpack_from(message)
+    _, name_end = _read_name(message, HEADER.size)
     question_end = name_end + _TYPE_AND_CLASS.size
-    return HEAD.pack(query_id, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : question_end]
+    return HEADER.pack(query_id, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEADER.size : question_end]
 
 
 def encode_query(name: str, record_type: int, query_id: int) -> bytes:
-    """The query for records of one type of a name, with the id `query_id`."""
-    header = HEAD.pack(query_id, _WANTS_RECURSION, 1, 0, 0, 0)
+    """The query for records of one type of a name. Raises Malformed for a name that cannot be encoded."""
+    header = HEADER.pack(query_id, _RECURSION_DESIRED, 1, 0, 0, 0)
     return header + encode_name(name) + _TYPE_AND_CLASS.pack(record_type, INTERNET)
 
 
@@ -183,8 +183,8 @@ def read_records(message: bytes, record_type: int) -> list[bytes]:
     The caller compares id and response code. Raises Malformed for a message that ends too soon.
     """
     try:
-        _, _, questions, answers, *_ = HEAD.unpack_from(message)
-        offset = HEAD.size
+        _, _, questions, answers, *_ = HEADER.unpack_from(message)
+        offset = HEADER.size
         for _ in range(questions):
             offset = _skip_name(message, offset) + _TYPE_AND_CLASS.size
         records = []

@@ -26,8 +26,8 @@ FORWARDED_QUERIES_MAX: Final = 200
 STREAMS_MAX: Final = 100
 """The most open TCP connections of clients."""
 STREAM_IDLE_S: Final = 10.0
-_FREE_PORT_ATTEMPTS: Final = 10
-"""How often port 0 is tried: the port that is free for UDP may be taken for TCP."""
+_FREE_PORT_RETRIES: Final = 10
+"""How often port 0 is tried again: the port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]
 """IP address and port number."""
 _NO_SUCH_NAME: Final = NameAnswer()
@@ -57,7 +57,8 @@ class Sockets:
 
 def open_sockets(host: str, port: int = PORT) -> Sockets:
     """Bind UDP and TCP; port 0 for any that is free for both. Raises OSError if the port is taken or not allowed."""
-    for _ in range(_FREE_PORT_ATTEMPTS if port == 0 else 0):
+    retries = _FREE_PORT_RETRIES if port == 0 else 0
+    for _ in range(retries):
         with suppress(OSError):
             return _bind(host, port)
     return _bind(host, port)
@@ -119,11 +120,11 @@ class NameServer:
         elif len(self._forwarding) >= FORWARDED_QUERIES_MAX:
             _send(transport, _failure(question), client)
         else:
-            task = asyncio.ensure_future(self._answer_later(message, question, zone_answer, client, transport))
+            task = asyncio.ensure_future(self._answer_forwarded(message, question, zone_answer, client, transport))
             self._forwarding.add(task)
             task.add_done_callback(self._forwarding.discard)
 
-    async def _answer_later(
+    async def _answer_forwarded(
         self,
         message: bytes,
         question: Question,
@@ -133,7 +134,10 @@ class NameServer:
     ) -> None:
         """Answer a query over UDP that has to be forwarded."""
         response = await self._respond(message, question, zone_answer, dns_forwarding.query_by_udp)
-        _send(transport, response, client)
+        try:
+            _send(transport, response, client)
+        except Malformed:
+            _send(transport, _failure(question), client)
 
     async def _respond(
         self, message: bytes, question: Question, zone_answer: NameAnswer | None, forward: ForwardQuery
@@ -182,7 +186,7 @@ class NameServer:
         """Answer the queries of a TCP connection, one after the other."""
         self._open_streams += 1
         try:
-            while self._open_streams <= STREAMS_MAX:
+            while self._open_streams <= STREAMS_MAX:  # with more, each connection ends after its present query
                 async with asyncio.timeout(STREAM_IDLE_S):
                     length = int.from_bytes(await reader.readexactly(dns_forwarding.LENGTH_BYTES), "big")
                     message = await reader.readexactly(length)
@@ -235,7 +239,7 @@ def _record_data(response: bytes, record_type: int) -> list[bytes]:
 
 
 def _send(transport: asyncio.DatagramTransport, response: bytes, client: Address) -> None:
-    """Send a response, truncated if it is too long for clients without EDNS."""
+    """Send a response, truncated if it is too long for clients without EDNS. Raises Malformed if that is impossible."""
     if not transport.is_closing():
         is_long = len(response) > dns_messages.UDP_MAX_BYTES
         transport.sendto(dns_messages.truncate(response) if is_long else response, client)

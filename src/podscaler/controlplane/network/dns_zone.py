@@ -1,7 +1,7 @@
 """Resolves the DNS names of the cluster: Services, endpoints of headless Services, and pods.
 
 `dns_server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup
-reads all Services. Each kind of name has a method `_find_...`:
+reads all Services. Each kind of name has a method `_find_...`, which `Zone.find` calls:
 
     SERVICE.NAMESPACE.svc.ZONE            A: clusterIP; of a headless Service (clusterIP None) its endpoints' addresses
     HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   A: one endpoint of a headless Service (127-5-1-2 without a hostname)
@@ -152,7 +152,10 @@ class Zone:
         return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
 
     def _find_pod(self, namespace: str, dashed_address: str, record_type: int) -> NameAnswer | None:
-        """The answer for the name of a pod, which is its address: 127-5-1-2. Any address has one."""
+        """The answer for the name of a pod, which is its address (127-5-1-2), whether or not a pod has that address.
+
+        None if the namespace does not exist, or the name is no address.
+        """
         address = dashed_address.replace("-", ".")
         if self._registry.find("namespaces", "", namespace) is None or not _is_ipv4(address):
             return None

@@ -26,9 +26,10 @@ _INITIAL_TARGET_PORT = 6443
 
 
 async def make_service(registry: Registry) -> str:
-    """Create the Service if necessary; returns its address, which the API server's certificate must contain.
+    """Create the Service if necessary; returns its clusterIP, which the API server's certificate must contain.
 
-    Its target port is set later, by the controller, when the API server listens.
+    `cli.up.control_plane` calls it before the API server listens; the controller sets the target port later. Raises
+    StatusError.
     """
     service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_INITIAL_TARGET_PORT))
     return str(service["spec"]["clusterIP"])
@@ -82,6 +83,7 @@ class KubernetesService(Reconciler[selection.Key]):
 
 
 def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:
+    """The one key, if the changed object has it."""
     return [KEY] if selection.key_of(event.object) == KEY else []
 
 

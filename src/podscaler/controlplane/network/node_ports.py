@@ -28,13 +28,13 @@ class NodePorts:
 
     def reserve(self, key: Key, spec: Object) -> None:
         """Reserve the node ports of a stored Service, except those that another Service has."""
-        for number in _numbers(spec):
-            self._owners.setdefault(number, key)
+        for node_port in _node_ports_in(spec):
+            self._owners.setdefault(node_port, key)
 
     def release(self, key: Key) -> None:
         """Release all node ports of a Service."""
-        for number in [number for number, owner in self._owners.items() if owner == key]:
-            del self._owners[number]
+        for node_port in [node_port for node_port, owner in self._owners.items() if owner == key]:
+            del self._owners[node_port]
 
     def without_ports_of_others(self, key: Key, spec: Object) -> Object:
         """A stored spec without the node ports of other Services, which earlier releases of podscaler could store."""
@@ -44,43 +44,43 @@ class NodePorts:
                 del service_port["nodePort"]
         return {**spec, "ports": service_ports} if service_ports else spec
 
-    def owner(self, number: int) -> Key | None:
+    def find_owner(self, node_port: int) -> Key | None:
         """The Service with a node port, None for a free one."""
-        return self._owners.get(number)
+        return self._owners.get(node_port)
 
 
 class NodePortAllocation:
-    """The node ports of one write of a Service: call `ports`, then `health_check`.
+    """The node ports of one write of a Service: call `allocate_ports`, then `allocate_health_check`.
 
-    Nothing is reserved in `reserved`: the caller does it once the write is stored. A number is available if no other
+    Nothing is reserved in `reserved`: the caller does it once the write is stored. A node port is available if no other
     Service has it, and this write has not given it to another port.
 
     Args:
         reserved: the node ports of all stored Services.
         key: namespace and name of the written Service.
         old: the stored spec, empty for a new Service.
-        is_dry: whether the write is a dry run, for which `health_check` accepts numbers out of the range.
+        is_dry: whether the write is a dry run, for which `allocate_health_check` accepts node ports out of the range.
     """
 
     def __init__(self, reserved: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
         self._reserved = reserved
         self._key = key
-        self._old_numbers = frozenset(_numbers(old))
+        self._old_node_ports = frozenset(_node_ports_in(old))
         self._is_new = not old
         self._is_dry = is_dry
         self._service_port_of: dict[int, int] = {}
-        """The node ports of this write, each with the `port` of the Service that has it."""
+        """The node ports of this write, each with the field `port` of the Service port that has it."""
         self._requested: frozenset[int] = frozenset()
         """The node ports that the spec of this write names; none of them is given to a port that names none."""
 
-    def ports(self, spec: Object) -> list[Object]:
+    def allocate_ports(self, spec: Object) -> list[Object]:
         """The ports of a Service of type NodePort or LoadBalancer, each with its node port.
 
-        Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
-        a node port of another Service, PodscalerError if none is free.
+        Ports with the same field `port` (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError
+        422 for a node port that is not available, PodscalerError if none is free.
         """
         service_ports = [dict(port) for port in spec.get("ports") or []]
-        self._requested = frozenset(_numbers(spec))
+        self._requested = frozenset(_node_ports_in(spec))
         for index, port in enumerate(service_ports):
             if not port.get("nodePort"):
                 self._allocate(port, service_ports, spec)
@@ -88,26 +88,26 @@ class NodePortAllocation:
                 self._add(port, f"spec.ports[{index}].nodePort")
         return service_ports
 
-    def health_check(self, spec: Object) -> int:
+    def allocate_health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
 
         Raises StatusError 500 for a port of another Service or out of the range, PodscalerError if none is free.
         """
-        number: int = spec.get("healthCheckNodePort", 0)
-        is_taken = number in self._service_port_of or not self._is_free(number)
-        problem = "provided port is already allocated" if number and is_taken else ""
-        if number and number not in NODE_PORT_RANGE and not self._is_dry:
+        node_port: int = spec.get("healthCheckNodePort", 0)
+        is_taken = node_port in self._service_port_of or not self._is_free(node_port)
+        problem = "provided port is already allocated" if node_port and is_taken else ""
+        if node_port and node_port not in NODE_PORT_RANGE and not self._is_dry:
             first, last = NODE_PORT_RANGE[0], NODE_PORT_RANGE[-1]
             problem = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
         if problem:
-            raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
-        return number or self._lowest_free("HealthCheck NodePort")
+            raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {node_port}: {problem}")
+        return node_port or self._lowest_free("HealthCheck NodePort")
 
     def _allocate(self, port: Object, ports: list[Object], spec: Object) -> None:
-        """Set port["nodePort"], if the Service needs one: that of a port with the same number, or a free one."""
-        same_number = [other for other in ports if other.get("port") == port.get("port") and other.get("nodePort")]
-        if self._is_new and same_number:
-            port["nodePort"] = same_number[0]["nodePort"]
+        """Set port["nodePort"], if the Service needs one: that of a port with the same `port`, or a free one."""
+        same_port = [other for other in ports if other.get("port") == port.get("port") and other.get("nodePort")]
+        if self._is_new and same_port:
+            port["nodePort"] = same_port[0]["nodePort"]
         elif service_update.needs_node_ports(spec):
             port["nodePort"] = self._lowest_free("nodePort")
 
@@ -116,35 +116,34 @@ class NodePortAllocation:
 
         Raises StatusError 422 if it is not available.
         """
-        number: int = port["nodePort"]
+        node_port: int = port["nodePort"]
         service_port = port.get("port", 0)
-        if number in self._service_port_of:
-            # As upstream: in a new Service only ports with the same number share a node port, in an update any ports
-            # do.
-            is_available = not self._is_new or self._service_port_of[number] == service_port
+        if node_port in self._service_port_of:
+            # as upstream: in a new Service only ports with the same `port` share a node port, in an update any ports do
+            is_available = not self._is_new or self._service_port_of[node_port] == service_port
         else:
-            is_available = self._is_free(number)
+            is_available = self._is_free(node_port)
         if not is_available:
             _, name = self._key
-            error = field.invalid(path, number, "provided port is already allocated")
+            error = field.invalid(path, node_port, "provided port is already allocated")
             raise api_errors.invalid(service.RESOURCE, name, [error])
-        self._service_port_of[number] = service_port
+        self._service_port_of[node_port] = service_port
 
     def _lowest_free(self, field_name: str) -> int:
-        """The lowest number that no Service has, and this write neither has nor requests. Raises PodscalerError."""
-        for number in NODE_PORT_RANGE:
-            is_of_this_write = number in self._service_port_of or number in self._requested
-            if not is_of_this_write and self._reserved.owner(number) is None:
-                return number
+        """The lowest node port that no Service has, and this write neither has nor requests. Raises PodscalerError."""
+        for node_port in NODE_PORT_RANGE:
+            is_of_this_write = node_port in self._service_port_of or node_port in self._requested
+            if not is_of_this_write and self._reserved.find_owner(node_port) is None:
+                return node_port
         raise PodscalerError(f"failed to allocate a {field_name}: range is full")
 
-    def _is_free(self, number: int) -> bool:
-        """Whether no other Service has the number."""
-        return number in self._old_numbers or self._reserved.owner(number) in (None, self._key)
+    def _is_free(self, node_port: int) -> bool:
+        """Whether no other Service has the node port."""
+        return node_port in self._old_node_ports or self._reserved.find_owner(node_port) in (None, self._key)
 
 
-def _numbers(spec: Object) -> Iterator[int]:
+def _node_ports_in(spec: Object) -> Iterator[int]:
     """The node ports in a spec: those of its ports, and its healthCheckNodePort."""
     ports = (spec.get("ports") or []) if service_update.is_reached_through_nodes(spec) else []
-    numbers = [*(port.get("nodePort", 0) for port in ports), spec.get("healthCheckNodePort", 0)]
-    yield from filter(None, numbers)
+    node_ports = [*(port.get("nodePort", 0) for port in ports), spec.get("healthCheckNodePort", 0)]
+    yield from filter(None, node_ports)

@@ -1,8 +1,8 @@
 """A network namespace for each pod, joined to the node by a veth pair and a bridge, where the machine allows it.
 
-`node_agent` opens one `PodNetworks` at its start; a pod's worker adds a namespace before it starts containers, and the
-launcher joins it. The addresses stay those of the address block (127.N.0.0/16), so that they are the same with and
-without namespaces:
+`kubelet.node_agent` opens one `PodNetworks` at its start; `kubelet.pods.pod_worker` adds a namespace before it starts
+containers, and the launcher joins it. The addresses stay those of the address block (127.N.0.0/16), so that they are
+the same with and without namespaces:
 
 1. In the node's namespace, a route to the pod's /32 leads to the bridge. It is in the table `local`, where it is more
    specific than 127.0.0.0/8. All other addresses of the block stay local: node, Services, addresses of no pod.
@@ -36,11 +36,15 @@ from podscaler.controlplane.network import addresses
 from podscaler.controlplane.network.addresses import AddressBlock
 
 CLONE_NEWNET: Final = 0x4000_0000
+"""The flag of setns(2) and unshare(2) for a network namespace (linux/sched.h)."""
 COMMAND_TIMEOUT_S: Final = 30.0
+"""For one call of ip(8)."""
 TRY_TIMEOUT_S: Final = 2.0
+"""For the connection by which `open` tries the network."""
 SEARCH_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
+"""The folders in which ip(8) is searched: PATH of a user may lack /sbin."""
 FORWARDING_TIMEOUT_S: Final = 10.0
-POLL_S: Final = 0.001
+FORWARDING_POLL_S: Final = 0.001
 _BRIDGE_NAME: Final = re.compile("podscaler(?P<block>[1-9][0-9]*)")
 _IPV4_OPTIONS: Final = Path("/proc/sys/net/ipv4")
 _INTERFACES: Final = Path("/sys/class/net")
@@ -84,13 +88,13 @@ class PodNetworks:
             raise PodNetworkError(f"network namespaces cannot be used here: {error}") from error
 
     async def ensure(self, address: str) -> None:
-        """Make the namespace of the pod at `address` unless there is one. Raises PodNetworkError."""
+        """Make the namespace of the pod at `address` unless there is one, in a thread. Raises PodNetworkError."""
         async with self._lock:
             if address not in self._namespaces:
                 await asyncio.to_thread(self.add, address)
 
     async def discard(self, address: str) -> None:
-        """Remove the namespace of the pod at `address`, if there is one. Raises PodNetworkError."""
+        """Remove the namespace of the pod at `address`, if there is one, in a thread. Raises PodNetworkError."""
         async with self._lock:
             if address in self._namespaces:
                 await asyncio.to_thread(self.remove, address)
@@ -186,10 +190,10 @@ class PodNetworks:
 
 
 def remove_orphaned_interfaces(block: AddressBlock) -> None:
-    """Remove the interfaces that earlier `up`s have left, for this block and those of no `up`. Blocks.
+    """Remove the interfaces that earlier `up`s have left: of this block, and of blocks that no process has. Blocks.
 
-    Those of this block would take the connections to its new pods. Raises PodNetworkError for those of this block;
-    others that cannot be removed are logged.
+    Interfaces of this block would take the connections to its new pods: if they cannot be removed, PodNetworkError is
+    raised; other ones are logged. Raises OSError if the system refuses the claim of a block.
     """
     _remove_interfaces(block)
     for number in _blocks_with_bridge() - {block.number}:
@@ -231,6 +235,7 @@ def _interfaces_of(block: AddressBlock) -> list[str]:
 
 
 def _interface_prefix(block: AddressBlock) -> str:
+    """How the names of the node's ends of the veth pairs of a block begin."""
     return f"ps{block.number}-"
 
 
@@ -263,7 +268,7 @@ def _await_forwarding(interface: str) -> None:
     while state_file.exists() and state_file.read_text(encoding="ascii").strip() != _FORWARDING:
         if time.monotonic() > deadline_s:
             raise PodNetworkError(f"the bridge does not forward for {interface}")
-        time.sleep(POLL_S)
+        time.sleep(FORWARDING_POLL_S)
 
 
 def _set_option(name: str, value: int) -> None:
@@ -278,6 +283,7 @@ def _run_in_own_thread(work: Callable[[], Result]) -> Result:
 
 
 def _libc() -> ctypes.CDLL:
+    """The C library, whose calls set the error number that `_check_result` reads."""
     return ctypes.CDLL(None, use_errno=True)
 
 

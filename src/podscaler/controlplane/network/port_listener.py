@@ -1,4 +1,4 @@
-"""Opens the listening sockets of the Service proxy: one for each TCP port of a clusterIP.
+"""Opens the listening TCP sockets of the Service proxy: one for each port of a clusterIP or of the node.
 
 `service_proxy.ServiceProxy` opens and closes listeners. Closing a listener does not close its connections.
 
@@ -18,6 +18,7 @@ from podscaler.controlplane.network.proxied_connection import ClientSide, Proxie
 
 ACCEPT_BACKLOG = 1024
 SUBSTITUTE_OFFSETS = range(20_000, 30_000, 1000)
+"""What is added to the number of a privileged port, in the order of the attempts."""
 PRIVILEGED_PORTS = range(1, 1024)
 RESERVED_OPEN_FILES = 256
 """The open files of this process that are not for proxied connections (logs, the store, API connections)."""

@@ -36,7 +36,7 @@ class Abortable(Protocol):
     """A TCP connection or a UDP flow that can be ended at once."""
 
     def abort(self) -> None:
-        """End it."""
+        """End the connection or flow at once."""
 
 
 class ProxiedConnections:
@@ -202,7 +202,8 @@ class ClientSide(_Side):
         """Connect to an endpoint and join both sides; the client is reset if that fails."""
         client_address = self.transport.get_extra_info("peername")
         try:
-            peer = await self._connect_to_endpoint(client_address[0] if client_address else "")
+            client_ip = client_address[0] if client_address else ""  # a client that is gone has no address
+            peer = await self._connect_to_endpoint(client_ip)
         except Exception:
             _log.exception("a proxied connection failed")
             peer = None
@@ -215,16 +216,12 @@ class ClientSide(_Side):
         else:
             self._join(peer)
 
-    async def _connect_to_endpoint(self, client: str) -> EndpointSide | None:
-        """Connect to an endpoint and return its side; None (rule 2) if none accepts in time.
-
-        Args:
-            client: the client's IP address.
-        """
+    async def _connect_to_endpoint(self, client_ip: str) -> EndpointSide | None:
+        """Connect to an endpoint and return its side; None (rule 2) if none accepts in time."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + ENDPOINT_WAIT_S
         while self._balancer.candidates:
-            peer = await self._connect_to_first(client)
+            peer = await self._connect_to_first(client_ip)
             if peer is not None:
                 return peer
             try:
@@ -234,10 +231,10 @@ class ClientSide(_Side):
                 break
         return None
 
-    async def _connect_to_first(self, client: str) -> EndpointSide | None:
+    async def _connect_to_first(self, client_ip: str) -> EndpointSide | None:
         """Connect to the first endpoint that accepts and return its side, None if all refuse."""
         tried: set[Address] = set()
-        while (address := self._balancer.acquire(client, tried)) is not None:
+        while (address := self._balancer.acquire(client_ip, tried)) is not None:
             tried.add(address)
             side = EndpointSide(self._balancer, address)
             if await _open_connection(side, address):

@@ -14,7 +14,7 @@ import errno
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from podscaler.api import port_map
 from podscaler.api.resource.resources import Object
@@ -22,7 +22,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.controllers.endpoints import slices
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
+from podscaler.controlplane.controllers.framework.control_loop import BatchPeriod, Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.network import datagram_listener, port_listener
 from podscaler.controlplane.network.balancer import Address, Backends
@@ -38,11 +38,12 @@ SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
 DEFAULT_AFFINITY_S = 10_800
-BATCH_FROM_ENDPOINTS = 100
-"""Changes of a Service with fewer endpoints are not collected, so that they take effect at once."""
-BATCH_S_PER_ENDPOINT = 0.0001
+"""The API's default of `sessionAffinityConfig.clientIP.timeoutSeconds`: three hours."""
+BATCH_S_PER_ENDPOINT: Final = 0.0001
 """The seconds for which changes are collected, for each endpoint, up to MAX_BATCH_S: a sync reads all of them."""
-MAX_BATCH_S = 0.5
+MAX_BATCH_S: Final = 0.5
+BATCH_MIN_ENDPOINTS: Final = 100
+"""Changes of a Service with fewer endpoints are not collected, so that they take effect at once."""
 
 
 class CannotListen(PodscalerError):
@@ -60,41 +61,66 @@ class ListenAddress(NamedTuple):
 Listener = PortListener | DatagramListener
 
 
+class _ServicePort(NamedTuple):
+    """Name (may be empty) and protocol, by which a port of a Service is found among the ports of its slices."""
+
+    name: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedSlice:
+    """The backends of one port in an EndpointSlice.
+
+    Attributes:
+        slice: the EndpointSlice.
+        pods: the pods of its endpoints.
+        backends: the backends while none of these pods is terminating.
+    """
+
+    slice: Object
+    pods: frozenset[Key]
+    backends: Backends
+
+
 class ServiceProxy(Reconciler[Key]):
     """The controller that opens listeners for Services; keys are namespace and name of a Service.
 
     Args:
         registry: the Services, EndpointSlices and pods.
         clock: for session affinity and events.
-        limit: the most connections open at a time (`port_listener.raise_connection_limit`).
-        node_address: the IP address where node ports are listened on, empty for nowhere.
+        max_connections: the most connections open at a time (`port_listener.raise_connection_limit`).
+        node_address: the IP address on which node ports are listened on, empty for none.
     """
 
     name = "service-proxy"
 
-    def __init__(self, registry: Registry, clock: Clock, *, limit: int, node_address: str = "") -> None:
+    def __init__(self, registry: Registry, clock: Clock, *, max_connections: int, node_address: str = "") -> None:
         self._registry = registry
         self._clock = clock
         self._node_address = node_address
         self._events = EventRecorder(registry, self.name, clock)
-        self._connections = ProxiedConnections(limit)
+        self._connections = ProxiedConnections(max_connections)
         self._listeners: dict[Key, dict[ListenAddress, Listener]] = {}
         self._terminating_uids: dict[Key, str] = {}  # namespace and name of a pod -> its uid
         # the ports whose protocol is not served, as the last event names them
         self._reported_ports: dict[Key, str] = {}
-        self._endpoint_counts: dict[Key, int] = {}
-        self._cache: dict[Key, dict[tuple[str, _PortKey], _CachedSlice]] = {}  # by name of the slice, and port
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(
+            BATCH_S_PER_ENDPOINT, MAX_BATCH_S, min_objects=BATCH_MIN_ENDPOINTS
+        )
+        self._cached_slices: dict[Key, dict[tuple[str, _ServicePort], _CachedSlice]] = {}
+        """For each Service its slices, by their names and the Service port."""
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
         return [
-            Watched(SERVICES, selection.own_key),
-            Watched(SLICES, _keys_of_slice, self._batch_s),
-            Watched(PODS, self._keys_of_pod, self._batch_s),
+            Watched(SERVICES, selection.own_keys),
+            Watched(SLICES, _keys_of_slice, self._batch_period),
+            Watched(PODS, self._note_terminating, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """All Services, and those that are gone but still have listeners."""
+        """Rebuild the index of terminating pods; returns all Services, and those that are gone but have listeners."""
         terminating_pods = filter(pods.is_terminating, self._registry.list(PODS))
         self._terminating_uids = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating_pods}
         return {*map(selection.key_of, self._registry.list(SERVICES)), *self._listeners}
@@ -106,25 +132,24 @@ class ServiceProxy(Reconciler[Key]):
         """
         service = self._registry.find(SERVICES, *key)
         namespace, name = key
-        desired_ports = _listen_addresses(service, self._node_address) if service else {}
+        port_by_address = _listen_addresses(service, self._node_address) if service else {}
         listeners = self._listeners.setdefault(key, {})
-        for address in listeners.keys() - desired_ports.keys():
+        for address in listeners.keys() - port_by_address.keys():
             listeners.pop(address).close()
-        _close_conflicting(listeners, desired_ports)
+        _close_conflicting(listeners, port_by_address)
         self._report_not_served(key, service)
-        if service is None or not desired_ports:
-            for state_by_service in (self._listeners, self._endpoint_counts, self._cache):
-                state_by_service.pop(key, None)
+        if service is None or not port_by_address:
+            self._listeners.pop(key, None)
+            self._cached_slices.pop(key, None)
+            self._batch_period.forget(key)
             return None
-        listen_error = await self._open(listeners, desired_ports)
+        listen_error = await self._open(listeners, port_by_address)
         endpoint_slices = self._registry.list(SLICES, namespace, labels={slices.SERVICE_NAME: name})
-        self._endpoint_counts[key] = sum(
-            len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices
-        )
+        endpoint_count = sum(len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices)
+        self._batch_period.note(key, endpoint_count)
         for address, listener in listeners.items():
-            listener.balancer.replace(
-                self._backends(key, endpoint_slices, desired_ports[address]), _affinity_s(service)
-            )
+            backends = self._backends(key, endpoint_slices, port_by_address[address])
+            listener.balancer.replace(backends, _affinity_s(service))
         self._drop_cached(key, endpoint_slices)
         await self._write_port_map(service, listeners)
         if listen_error is not None:
@@ -156,15 +181,11 @@ class ServiceProxy(Reconciler[Key]):
         else:
             self._reported_ports.pop(key, None)
 
-    def _batch_s(self, key: Key) -> float:
-        """The seconds for which changes of a Service's endpoints are collected before a sync."""
-        endpoint_count = self._endpoint_counts.get(key, 0)
-        if endpoint_count < BATCH_FROM_ENDPOINTS:
-            return 0.0
-        return min(endpoint_count * BATCH_S_PER_ENDPOINT, MAX_BATCH_S)
+    def _note_terminating(self, event: ObjectEvent) -> Iterable[Key]:
+        """Note whether a changed pod terminates; returns the Services with listeners of its namespace if it begins to.
 
-    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
-        """The keys that a change of a pod concerns: all Services of its namespace with listeners when it terminates."""
+        Which of these have it as an endpoint only their slices show.
+        """
         key, uid = selection.key_of(event.object), event.object["metadata"]["uid"]
         if event.type == "DELETED":
             if self._terminating_uids.get(key) == uid:
@@ -204,20 +225,23 @@ class ServiceProxy(Reconciler[Key]):
             return await datagram_listener.listen(host_port, self._connections, self._clock)
         return await port_listener.listen(host_port, self._connections, self._clock)
 
-    def _backends(self, key: Key, endpoint_slices: Iterable[Object], service_port: "_PortKey") -> Backends:
+    def _backends(self, key: Key, endpoint_slices: Iterable[Object], service_port: _ServicePort) -> Backends:
         """The backends of a port; a slice that is the identical object as in the last sync is not read again."""
-        cache = self._cache.setdefault(key, {})
+        cache = self._cached_slices.setdefault(key, {})
         ready: list[Address] = []
         draining: list[Address] = []
         for endpoint_slice in endpoint_slices:
             cache_key = endpoint_slice["metadata"]["name"], service_port
             if cache_key not in cache or cache[cache_key].slice is not endpoint_slice:
-                backends = _backends_of(endpoint_slice, service_port, {})
-                cache[cache_key] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), backends)
-            backends = cache[cache_key].backends
-            has_terminating_pod = not self._terminating_uids.keys().isdisjoint(cache[cache_key].pods)
-            if has_terminating_pod:
-                backends = _backends_of(endpoint_slice, service_port, self._terminating_uids)
+                stored_backends = _backends_of(endpoint_slice, service_port, {})
+                cache[cache_key] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), stored_backends)
+            cached = cache[cache_key]
+            has_terminating_pod = not self._terminating_uids.keys().isdisjoint(cached.pods)
+            backends = (
+                _backends_of(endpoint_slice, service_port, self._terminating_uids)
+                if has_terminating_pod
+                else cached.backends
+            )
             ready += backends.ready
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
@@ -225,9 +249,9 @@ class ServiceProxy(Reconciler[Key]):
     def _drop_cached(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
         """Remove all slices but these from the cache."""
         kept_names = {endpoint_slice["metadata"]["name"] for endpoint_slice in endpoint_slices}
-        self._cache[key] = {
+        self._cached_slices[key] = {
             (slice_name, service_port): cached
-            for (slice_name, service_port), cached in self._cache.get(key, {}).items()
+            for (slice_name, service_port), cached in self._cached_slices.get(key, {}).items()
             if slice_name in kept_names
         }
 
@@ -255,28 +279,6 @@ class ServiceProxy(Reconciler[Key]):
             self._events.event(service, "Warning", "PortMoved", message)
 
 
-class _PortKey(NamedTuple):
-    """Name (may be empty) and protocol, by which a port of a Service is found among the ports of its slices."""
-
-    name: str
-    protocol: str
-
-
-@dataclass(frozen=True, slots=True)
-class _CachedSlice:
-    """The backends of one port in an EndpointSlice.
-
-    Attributes:
-        slice: the EndpointSlice.
-        pods: the pods of its endpoints.
-        backends: the backends while none of these pods is terminating.
-    """
-
-    slice: Object
-    pods: frozenset[Key]
-    backends: Backends
-
-
 def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
     """The Service that the label of a slice names; none without the label."""
     namespace, _ = selection.key_of(event.object)
@@ -284,8 +286,8 @@ def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
     return [(namespace, service)] if service else []
 
 
-def _backends_of(endpoint_slice: Object, service_port: "_PortKey", terminating_uids: Mapping[Key, str]) -> Backends:
-    """The backends of a port in a slice.
+def _backends_of(endpoint_slice: Object, service_port: _ServicePort, terminating_uids: Mapping[Key, str]) -> Backends:
+    """The backends of a port in a slice; as kube-proxy, only the first address of each endpoint.
 
     Args:
         terminating_uids: namespace and name of a terminating pod -> its uid, for slices that do not show it yet.
@@ -325,25 +327,25 @@ def _close_conflicting(listeners: dict[ListenAddress, Listener], addresses: Cont
             listeners.pop(address).close()
 
 
-def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress, "_PortKey"]:
+def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress, _ServicePort]:
     """The addresses to listen on for a Service, each with its Service port; empty if it has no clusterIP.
 
     Args:
-        node_address: where node ports are listened on, empty for nowhere.
+        node_address: the IP address on which node ports are listened on, empty for none.
     """
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
         return {}
-    port_keys = {}
+    port_by_address = {}
     for port in spec.get("ports") or []:
-        service_port = _PortKey(port.get("name") or "", port.get("protocol", TCP))
+        service_port = _ServicePort(port.get("name") or "", port.get("protocol", TCP))
         if service_port.protocol not in (TCP, UDP):
             continue
-        port_keys[ListenAddress(host, port["port"], service_port.protocol)] = service_port
+        port_by_address[ListenAddress(host, port["port"], service_port.protocol)] = service_port
         if node_address and port.get("nodePort"):
-            port_keys[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
-    return port_keys
+            port_by_address[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
+    return port_by_address
 
 
 def _ports_not_served(service: Object) -> list[str]:
@@ -355,7 +357,7 @@ def _ports_not_served(service: Object) -> list[str]:
     return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", TCP) not in (TCP, UDP)]
 
 
-def _target_port(endpoint_slice: Object, service_port: "_PortKey") -> int | None:
+def _target_port(endpoint_slice: Object, service_port: _ServicePort) -> int | None:
     """The number of the endpoints' port for a Service port, None if the slice has none."""
     for port in endpoint_slice.get("ports") or []:
         if ((port.get("name") or ""), port.get("protocol", TCP)) == service_port:
@@ -364,7 +366,7 @@ def _target_port(endpoint_slice: Object, service_port: "_PortKey") -> int | None
 
 
 def _affinity_s(service: Object) -> int | None:
-    """The timeout of the session affinity, None if the Service has none."""
+    """The timeout of the session affinity in seconds, None if the Service has none."""
     spec = service["spec"]
     if spec.get("sessionAffinity") != "ClientIP":
         return None

@@ -17,7 +17,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.apiserver.handlers import review_selectors
 from podscaler.controlplane.apiserver.http import http_errors
-from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
+from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenRejection
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, join_errors
 from podscaler.controlplane.auth.policy_rules import EVERYTHING
@@ -77,7 +77,7 @@ def _evaluate_token(review: Object, context: ReviewContext) -> Object:
         raise http_errors.bad_request("token is required for TokenReview in authentication")
     audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)
     token_user = context.authenticator.user_of_token(spec["token"], audiences)
-    if isinstance(token_user, TokenError):
+    if isinstance(token_user, TokenRejection):
         return {"user": {}, "error": token_user.message}
     common_audiences = [audience for audience in audiences if audience in token_user.audiences]
     if not common_audiences:

@@ -36,8 +36,8 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 DAEMON_SETS = "daemonsets.apps"
 NODES = "nodes"
-FIRST_RESTART_S = 1.0
-LONGEST_RESTART_S = 900.0
+FIRST_REPLACEMENT_S = 1.0
+LONGEST_REPLACEMENT_S = 900.0
 """How long failed pods are kept before they are replaced: doubled with each failure, up to this."""
 
 
@@ -54,18 +54,18 @@ class DaemonSets(Reconciler[Key]):
         self._index = OwnerIndex(registry, owners=DAEMON_SETS, kind="DaemonSet", dependents=PODS)
         self._nodes: dict[str, Object] = {}
         """The labels and taints of the nodes, by name."""
-        self._restarts: dict[Key, dict[str, int]] = {}
-        """For each DaemonSet the uids of failed pods in back-off, with the times (ns) at which they are replaced."""
+        self._replacement_due_ns: dict[Key, dict[str, int]] = {}
+        """For each DaemonSet the uids of failed pods in back-off, with the times at which they are replaced."""
         self._backoff: ExponentialFailureRateLimiter[Key] = ExponentialFailureRateLimiter(
-            FIRST_RESTART_S, LONGEST_RESTART_S
+            FIRST_REPLACEMENT_S, LONGEST_REPLACEMENT_S
         )
 
     def watches(self) -> Sequence[Watched[Key]]:
         """DaemonSets, the pods that they own or may adopt, and nodes."""
         return [
-            Watched(DAEMON_SETS, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys),
-            Watched(NODES, self._keys_of_node),
+            Watched(DAEMON_SETS, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent),
+            Watched(NODES, self._index_node),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -76,7 +76,10 @@ class DaemonSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, then write the status; returns the seconds until a pod is replaced or available."""
+        """Create or delete pods, then write the status; returns the seconds until a pod is replaced or available.
+
+        None without such a pod. Raises StatusError if a write failed.
+        """
         daemon_set = self._registry.find(DAEMON_SETS, *key)
         if daemon_set is None or pods.is_terminating(daemon_set):
             self._reset_backoff(key)
@@ -88,23 +91,23 @@ class DaemonSets(Reconciler[Key]):
                 return None
             raise
         plan = daemonset_planning.plan(facts)
-        restart_s = self._postpone_restarts(key, plan)
+        replacement_s = self._postpone_replacements(key, plan)
         failure = await self._carry_out(plan, daemon_set, revision)
         if not plan.is_empty:
             facts = replace(facts, owned=ownership.controlled_by(self._registry, PODS, daemon_set))
         if not plan.ended and all(map(facts.is_available, facts.owned)):
             self._reset_backoff(key)
-        stored = self._registry.find(DAEMON_SETS, *key)
+        stored = self._registry.find(DAEMON_SETS, *key)  # `_observe` may have changed the status of `daemon_set`
         if stored is not None:
             await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
         await self._truncate_history(facts, revision)
         if failure is not None:
             raise failure
         available_s = pods.next_available_s(facts.owned, facts.min_ready_s, facts.now_ns)
-        return min((delay_s for delay_s in (restart_s, available_s) if delay_s is not None), default=None)
+        return min((delay_s for delay_s in (replacement_s, available_s) if delay_s is not None), default=None)
 
-    def _keys_of_node(self, event: ObjectEvent) -> Iterable[Key]:
-        """All keys if labels or taints changed, otherwise none: nodes write their status every few seconds."""
+    def _index_node(self, event: ObjectEvent) -> Iterable[Key]:
+        """Note labels and taints of a node; returns all keys if they changed, else none: a status changes often."""
         name = event.object["metadata"]["name"]
         old_facts = self._nodes.pop(name, None)
         if event.type != "DELETED":
@@ -112,24 +115,24 @@ class DaemonSets(Reconciler[Key]):
         return [] if old_facts == self._nodes.get(name) else self._index.keys()
 
     async def _observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
-        """The facts after adopting and releasing pods, and the revision to run."""
+        """Adopt and release pods, and ensure the revision of the template; returns the facts and that revision."""
         selector = selection.object_selector(daemon_set)
         orphans = self._index.orphans(daemon_set["metadata"]["namespace"], selector)
         owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
-        history = controller_revisions.owned(self._registry, daemon_set)
-        revision = await controller_revisions.newest(self._registry, daemon_set, history)
+        history = controller_revisions.list_owned(self._registry, daemon_set)
+        revision = await controller_revisions.ensure_newest(self._registry, daemon_set, history)
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
         return DaemonSetFacts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
 
     def _reset_backoff(self, key: Key) -> None:
-        """Replace the next failed pod of a DaemonSet after the shortest delay."""
+        """Reset the back-off of a DaemonSet: its next failed pod is replaced after the shortest delay."""
         self._backoff.succeeded(key)
-        self._restarts.pop(key, None)
+        self._replacement_due_ns.pop(key, None)
 
-    def _postpone_restarts(self, key: Key, plan: DaemonSetPlan) -> float | None:
+    def _postpone_replacements(self, key: Key, plan: DaemonSetPlan) -> float | None:
         """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None."""
         now_ns = self._clock.now_ns()
-        noted_due_ns = self._restarts.pop(key, {})
+        noted_due_ns = self._replacement_due_ns.pop(key, {})
         waiting: dict[str, int] = {}
         for pod in plan.ended:
             if pods.phase(pod) != "Failed":
@@ -140,7 +143,7 @@ class DaemonSets(Reconciler[Key]):
                 waiting[uid] = due_ns
         if not waiting:
             return None
-        self._restarts[key] = waiting
+        self._replacement_due_ns[key] = waiting
         plan.ended = [pod for pod in plan.ended if pod["metadata"]["uid"] not in waiting]
         return (min(waiting.values()) - now_ns) / NANOSECONDS
 
@@ -169,7 +172,7 @@ class DaemonSets(Reconciler[Key]):
 
     async def _truncate_history(self, facts: DaemonSetFacts, revision: Object) -> None:
         """Delete revisions beyond the limit, except the newest one and those that pods have."""
-        history = controller_revisions.owned(self._registry, facts.daemon_set)
+        history = controller_revisions.list_owned(self._registry, facts.daemon_set)
         used_hashes = {selection.labels_of(pod).get(controller_revisions.POD_LABEL) for pod in facts.owned}
         used_revisions = [stored for stored in history if controller_revisions.hash_of(stored) in used_hashes]
         live_names = {stored["metadata"]["name"] for stored in used_revisions}

@@ -11,7 +11,7 @@ Differs: the controller itself sets `spec.nodeName`; required node affinity is i
 from collections.abc import Sequence
 from typing import Any
 
-from podscaler.api.kinds.apps import daemonset as record
+from podscaler.api.kinds.apps import daemonset as daemonset_kind
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import controller_revisions, templates
 
@@ -49,7 +49,7 @@ def new_pod(daemon_set: Object, revision: Object, node_name: str) -> Object:
     labels = {
         **(pod["metadata"].get("labels") or {}),
         controller_revisions.POD_LABEL: controller_revisions.hash_of(revision),
-        GENERATION_LABEL: str(record.template_generation(daemon_set)),
+        GENERATION_LABEL: str(daemonset_kind.template_generation(daemon_set)),
     }
     spec = {**pod["spec"], "nodeName": node_name, "tolerations": _tolerations(pod["spec"])}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": spec}

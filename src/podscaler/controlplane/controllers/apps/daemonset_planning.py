@@ -30,14 +30,14 @@ class DaemonSetFacts:
         daemon_set: with defaults filled in.
         nodes: all nodes.
         owned: all pods that it controls.
-        hash: the hash of the newest revision; pods with another hash are old.
-        now_ns: the time of this sync.
+        newest_hash: the hash of the newest revision; pods with another hash are old.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
     """
 
     daemon_set: Object
     nodes: Sequence[Object]
     owned: Sequence[Object]
-    hash: str
+    newest_hash: str
     now_ns: int
 
     def eligible_nodes(self) -> list[str]:
@@ -55,7 +55,7 @@ class DaemonSetFacts:
 
     def is_new(self, pod: Object) -> bool:
         """Whether a pod was created from the newest template."""
-        return (pod["metadata"].get("labels") or {}).get(controller_revisions.POD_LABEL) == self.hash
+        return (pod["metadata"].get("labels") or {}).get(controller_revisions.POD_LABEL) == self.newest_hash
 
     @property
     def min_ready_s(self) -> int:
@@ -161,7 +161,7 @@ def _plan_with_surge(
         elif old and facts.is_available(old[0]):
             nodes_to_surge.append(name)
         elif old:
-            planned.create.append(name)
+            planned.create.append(name)  # no surge, as the node has no available pod
     planned.create += nodes_to_surge[: max(max_nodes - nodes_with_both, 0)]
 
 

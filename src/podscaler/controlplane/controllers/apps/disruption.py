@@ -1,7 +1,7 @@
 """The disruption controller: writes the statuses of PodDisruptionBudgets.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; `registry.evictions` reads the status and
-lowers the allowed disruptions.
+lowers the allowed disruptions. Another kind of scalable controllers: an entry in `_RESOURCE_BY_KIND`.
 
 Source: documentation of PodDisruptionBudget.
 """
@@ -19,7 +19,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 BUDGETS = "poddisruptionbudgets.policy"
 PODS = "pods"
-_CONTROLLERS = {
+_RESOURCE_BY_KIND = {
     "ReplicaSet": "replicasets.apps",
     "Deployment": "deployments.apps",
     "StatefulSet": "statefulsets.apps",
@@ -52,7 +52,7 @@ class DisruptionBudgets(Reconciler[Key]):
         return self._selectors.replace(self._registry.list(BUDGETS))
 
     async def sync(self, key: Key) -> float | None:
-        """Write the status if it changed."""
+        """Write the status if it changed; returns the seconds until an allowed eviction no longer counts, or None."""
         budget = self._registry.find(BUDGETS, *key)
         if budget is None:
             self._batch_period.forget(key)
@@ -94,8 +94,8 @@ class DisruptionBudgets(Reconciler[Key]):
         """The topmost controller of a pod (a Deployment rather than its ReplicaSet), None without a scalable one."""
         top_controller, namespace = None, pod["metadata"]["namespace"]
         owner = ownership.controller_of(pod)
-        while owner is not None and owner["kind"] in _CONTROLLERS:
-            controller = self._registry.find(_CONTROLLERS[owner["kind"]], namespace, owner["name"])
+        while owner is not None and owner["kind"] in _RESOURCE_BY_KIND:
+            controller = self._registry.find(_RESOURCE_BY_KIND[owner["kind"]], namespace, owner["name"])
             if controller is None or controller["metadata"]["uid"] != owner["uid"]:
                 break
             top_controller, owner = controller, ownership.controller_of(controller)

@@ -20,7 +20,7 @@ from podscaler.controlplane.controllers.deployment import rollout_bounds
 from podscaler.controlplane.controllers.framework import conditions, pods
 
 ALLOWED = "DisruptionAllowed"
-EVICTION_S = 120
+EVICTION_TIMEOUT_S = 120
 """How long an allowed eviction is expected to delete its pod."""
 
 
@@ -32,7 +32,7 @@ class BudgetFacts:
         budget: the PodDisruptionBudget.
         selected: the pods that it selects.
         desired_pods: the sum of the desired replicas of their controllers.
-        now_ns: the time of this sync.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
     """
 
     budget: Object
@@ -88,6 +88,7 @@ def _with_generation(old_conditions: Sequence[Object], generation: int) -> list[
 
 
 def _is_healthy(pod: Object) -> bool:
+    """Whether a pod is ready and not terminating."""
     return pods.is_active(pod) and pods.is_ready(pod)
 
 
@@ -104,7 +105,7 @@ def _pending_evictions(facts: BudgetFacts) -> dict[str, str]:
 
 def _expires_at_ns(allowed_at: str) -> int:
     """When an eviction that was allowed at a time (RFC 3339) no longer counts, in nanoseconds since the epoch."""
-    return instants.parse(allowed_at) + EVICTION_S * NANOSECONDS
+    return instants.parse(allowed_at) + EVICTION_TIMEOUT_S * NANOSECONDS
 
 
 def _bounds(facts: BudgetFacts) -> tuple[int, int]:

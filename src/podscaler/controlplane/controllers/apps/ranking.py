@@ -64,7 +64,7 @@ def deletion_cost(pod: Object) -> int:
         return 0
 
 
-def restarts(pod: Object) -> tuple[int, int]:
+def restart_counts(pod: Object) -> tuple[int, int]:
     """The highest restart count of the containers, and of the sidecars (init containers with restartPolicy Always)."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     sidecars = {
@@ -80,7 +80,7 @@ def restarts(pod: Object) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Age:
-    """How long a state lasts: its start (None if unknown), and the order of magnitude of the time since then."""
+    """How long a state lasts: its start (None if unknown), and the `_magnitude` of the time since then."""
 
     start_ns: int | None
     magnitude: int
@@ -93,7 +93,7 @@ class _Ranked:
     Attributes:
         first_keys: the keys of rules 1 to 5; the lowest is deleted first.
         ready_age: since when it is ready (rule 6), None if it is not.
-        restarts: negative restart counts (rule 7).
+        negative_restarts: the negated `restart_counts` (rule 7), so that more restarts come first.
         pod_age: since when it exists (rule 8).
         uid: orders pods within one magnitude.
     """
@@ -101,7 +101,7 @@ class _Ranked:
     pod: Object
     first_keys: tuple[bool, int, bool, int, int]
     ready_age: _Age | None
-    restarts: tuple[int, int]
+    negative_restarts: tuple[int, int]
     pod_age: _Age
     uid: str
 
@@ -110,7 +110,7 @@ def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Rank
     """A pod with its sort keys; `related_on_node` is that of `select_for_deletion`."""
     metadata, node_name, is_ready = pod["metadata"], _node_name(pod), pods.is_ready(pod)
     ready_since = (pods.ready_condition(pod) or {}).get("lastTransitionTime")
-    main_count, sidecar_count = restarts(pod)
+    main_count, sidecar_count = restart_counts(pod)
     return _Ranked(
         pod=pod,
         first_keys=(
@@ -121,14 +121,14 @@ def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Rank
             -related_on_node.get(node_name, 0),
         ),
         ready_age=_age(ready_since, now_ns) if is_ready else None,
-        restarts=(-main_count, -sidecar_count),
+        negative_restarts=(-main_count, -sidecar_count),
         pod_age=_age(metadata.get("creationTimestamp"), now_ns),
         uid=metadata.get("uid", ""),
     )
 
 
 def _age(start_time: str | None, now_ns: int) -> _Age:
-    """The age of a state that began at a time (RFC 3339); None if the time is unknown."""
+    """The age of a state that began at a time (RFC 3339, None if it is unknown)."""
     start_ns = instants.parse(start_time) if start_time else None
     return _Age(start_ns, 0 if start_ns is None else _magnitude(now_ns - start_ns))
 
@@ -141,7 +141,7 @@ def _compare(left: _Ranked, right: _Ranked) -> int:
         by_readiness = _compare_ages(left, left.ready_age, right, right.ready_age)
         if by_readiness:
             return by_readiness
-    by_restarts = _sign(left.restarts, right.restarts)
+    by_restarts = _sign(left.negative_restarts, right.negative_restarts)
     return by_restarts or _compare_ages(left, left.pod_age, right, right.pod_age)
 
 

@@ -45,14 +45,14 @@ class ControllerKind:
         name: the controller's name in logs and events.
         resource: the `Resource.key` of the kind.
         kind: the kind, as ownerReferences name it.
-        selector: the selector of an object of the kind. Raises SelectorError.
+        selector_of: returns the selector of an object of the kind. Raises SelectorError.
         counts_terminating: whether its status has `terminatingReplicas`.
     """
 
     name: str
     resource: str
     kind: str
-    selector: Callable[[Object], Selector]
+    selector_of: Callable[[Object], Selector]
     counts_terminating: bool = True
 
 
@@ -87,32 +87,33 @@ class ReplicaSets(Reconciler[Key]):
         self._clock = clock
         self._pods = PodControl(registry, EventRecorder(registry, self.name, clock))
         self._index = OwnerIndex(
-            registry, owners=kind.resource, kind=kind.kind, dependents=PODS, selector=kind.selector
+            registry, owners=kind.resource, kind=kind.kind, dependents=PODS, selector_of=kind.selector_of
         )
         self._batch_period: BatchPeriod[Key] = BatchPeriod(pod_control.BATCH_S_PER_POD, pod_control.MAX_BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """ReplicaSets, and the pods that they own or may adopt."""
+        """The objects of the kind, and the pods that they own or may adopt."""
         return [
-            Watched(self._kind.resource, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys, self._batch_period),
+            Watched(self._kind.resource, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """All ReplicaSets."""
+        """All objects of the kind."""
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods and write the status; returns the seconds until the next sync, None for a change only.
+        """Create or delete pods and write the status.
 
-        Raises StatusError if a write failed; the status is written before.
+        Returns the seconds until the next sync, None if only a change needs one. Raises StatusError if a write failed;
+        the status is written before.
         """
         replica_set = self._registry.find(self._kind.resource, *key)
         if replica_set is None:
             self._batch_period.forget(key)
             return None
         namespace, _ = key
-        selector = self._kind.selector(replica_set)
+        selector = self._kind.selector_of(replica_set)
         orphans = self._index.orphans(namespace, selector)
         owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
         self._batch_period.note(key, len(owned))

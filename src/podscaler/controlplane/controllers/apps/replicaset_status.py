@@ -26,16 +26,15 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
         replica_set: as it was synced; its generation becomes the observedGeneration.
         owned: all pods that it controls, including finished and terminating ones.
         failure: the failure of this sync, None without one.
-        now_ns: the time of this sync.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
     """
     spec, metadata = replica_set["spec"], replica_set["metadata"]
     active = [pod for pod in owned if pods.is_active(pod)]
     min_ready_s = spec.get("minReadySeconds", 0)
     template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     ready = [pod for pod in active if pods.is_ready(pod)]
-    available = len(ready)  # without minReadySeconds a ready pod is available at once
-    if min_ready_s:
-        available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready)
+    # without minReadySeconds a ready pod is available at once
+    available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready) if min_ready_s else len(ready)
     nonzero_counts = {
         "fullyLabeledReplicas": sum(_has_labels(pod, template_labels) for pod in active),
         "readyReplicas": len(ready),
@@ -52,6 +51,7 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
 
 
 def _has_labels(pod: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a pod has all of these labels."""
     return labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 

@@ -51,8 +51,8 @@ class StatefulSets(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """StatefulSets, and the pods that they own or may adopt."""
         return [
-            Watched(STATEFUL_SETS, self._index.owner_keys),
-            Watched(PODS, self._index.dependent_keys, self._batch_period),
+            Watched(STATEFUL_SETS, self._index.index_owner),
+            Watched(PODS, self._index.index_dependent, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -60,7 +60,10 @@ class StatefulSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, then write the status; returns the seconds until a pod becomes available, or None."""
+        """Create or delete pods, then write the status; returns the seconds until a pod becomes available, or None.
+
+        Raises StatusError if a write failed.
+        """
         stateful_set = self._registry.find(STATEFUL_SETS, *key)
         if stateful_set is None or pods.is_terminating(stateful_set):
             self._batch_period.forget(key)
@@ -77,7 +80,7 @@ class StatefulSets(Reconciler[Key]):
         if not plan.is_empty:
             owned = ownership.controlled_by(self._registry, PODS, stateful_set)
             facts = replace(facts, owned=_members(stateful_set, owned))
-        stored = self._registry.find(STATEFUL_SETS, *key)
+        stored = self._registry.find(STATEFUL_SETS, *key)  # `_observe` may have changed the status of `stateful_set`
         if stored is not None:
             await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
         await self._truncate_history(facts)
@@ -86,20 +89,20 @@ class StatefulSets(Reconciler[Key]):
         return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
 
     async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
-        """The facts after adopting and releasing pods and updating the revisions."""
+        """Adopt, release and label pods, and ensure the revision of the template; returns the facts after that."""
         selector = selection.object_selector(stateful_set)
         selected_orphans = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
         orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
-        history = controller_revisions.owned(self._registry, stateful_set)
-        newest = await controller_revisions.newest(self._registry, stateful_set, history)
+        history = controller_revisions.list_owned(self._registry, stateful_set)
+        newest = await controller_revisions.ensure_newest(self._registry, stateful_set, history)
         current_name = (stateful_set.get("status") or {}).get("currentRevision")
         current = next((revision for revision in history if revision["metadata"]["name"] == current_name), newest)
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
-        """Write the identity labels of an adopted or relabelled pod that lacks them; returns the pod as stored."""
+        """Write the identity labels that an adopted or relabelled pod lacks; returns the pod. Raises StatusError."""
         ordinal = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
         if ordinal is None or pods.is_terminating(pod):
             return pod
@@ -121,7 +124,7 @@ class StatefulSets(Reconciler[Key]):
         """Delete revisions beyond the limit, except the current and the newest one and those that pods have."""
         live_names = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
         live_names.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
-        history = controller_revisions.owned(self._registry, facts.stateful_set)
+        history = controller_revisions.list_owned(self._registry, facts.stateful_set)
         await controller_revisions.truncate(self._registry, facts.stateful_set, history, live_names)
 
     async def _carry_out(self, plan: StatefulSetPlan, stateful_set: Object) -> StatusError | None:
@@ -177,7 +180,7 @@ def status(facts: StatefulSetFacts) -> Object:
     new_status: Object = {field: count for field, count in counts.items() if count or field == "replicas"}
     new_status |= {"currentRevision": current_name, "updateRevision": newest_name}
     new_status |= {field: old_status[field] for field in ("collisionCount", "conditions") if old_status.get(field)}
-    available = sum(statefulset_pods.is_serving(stateful_set, pod, facts.now_ns) for pod in facts.owned)
+    available = sum(statefulset_pods.is_available(stateful_set, pod, facts.now_ns) for pod in facts.owned)
     return new_status | {"availableReplicas": available}
 
 

@@ -30,7 +30,7 @@ class StatefulSetFacts:
 
     Attributes:
         stateful_set: with defaults filled in.
-        owned: all pods that it controls.
+        owned: all pods that it controls and whose names have an ordinal.
         current, newest: the revisions before and after the rollout; the same without a rollout.
         now_ns: the wall clock of this sync, in nanoseconds since the Unix epoch.
     """
@@ -42,7 +42,7 @@ class StatefulSetFacts:
     now_ns: int
 
     def by_ordinal(self) -> dict[int, Object]:
-        """The pods by ordinal; pods without one are left out."""
+        """The pods by ordinal."""
         pods_with_ordinals = (
             (statefulset_pods.ordinal(self.stateful_set, pod["metadata"]["name"]), pod) for pod in self.owned
         )
@@ -98,11 +98,12 @@ def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planne
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
     for ordinal in surplus:
         pod = present[ordinal]
-        is_lowest_unhealthy = ordinal not in unhealthy[:-1]  # also True for a healthy pod
-        if not pods.is_terminating(pod) and (is_parallel or is_lowest_unhealthy):
+        # as upstream, of several unhealthy pods the lowest is deleted first
+        waits_for_lower_pod = ordinal in unhealthy[:-1]
+        if not pods.is_terminating(pod) and (is_parallel or not waits_for_lower_pod):
             planned.delete.append(pod)
         if not is_parallel:
-            return False
+            return False  # only the highest ordinal is considered
     return True
 
 
@@ -124,7 +125,7 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
 
 
 def _stale_ordinals(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
-    """Those of `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
+    """The ordinals among `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
     stale = [
         ordinal

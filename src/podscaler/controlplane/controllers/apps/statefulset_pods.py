@@ -54,10 +54,10 @@ def revision_name(pod: Object) -> str:
 
 def is_healthy(stateful_set: Object, pod: Object, now_ns: int) -> bool:
     """Whether a pod is available and not terminating."""
-    return not pods.is_terminating(pod) and is_serving(stateful_set, pod, now_ns)
+    return not pods.is_terminating(pod) and is_available(stateful_set, pod, now_ns)
 
 
-def is_serving(stateful_set: Object, pod: Object, now_ns: int) -> bool:
+def is_available(stateful_set: Object, pod: Object, now_ns: int) -> bool:
     """Whether a pod is available: Running and ready for `minReadySeconds`."""
     return pods.phase(pod) == "Running" and pods.is_available(pod, min_ready_s(stateful_set), now_ns)
 

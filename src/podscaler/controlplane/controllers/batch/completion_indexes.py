@@ -27,7 +27,7 @@ def parse_intervals(indexes_text: str, completions: int) -> list[range]:
 
 
 def count_within(indexes: Iterable[int], intervals: Sequence[range]) -> int:
-    """How many of the indexes are in intervals, which are in order and do not overlap (validation sees to that)."""
+    """How many indexes are in `intervals`, of which there is at least one; validation keeps them ordered and apart."""
     starts = [interval.start for interval in intervals]
     return sum(index in intervals[bisect_right(starts, index) - 1] for index in indexes if starts[0] <= index)
 

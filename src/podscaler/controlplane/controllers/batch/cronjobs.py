@@ -53,14 +53,17 @@ class CronJobs(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """CronJobs and their Jobs."""
-        return [Watched(CRON_JOBS, selection.own_key), Watched(JOBS, _owner_keys)]
+        return [Watched(CRON_JOBS, selection.own_keys), Watched(JOBS, _owner_keys)]
 
     def prime(self) -> Iterable[Key]:
         """All CronJobs."""
         return [selection.key_of(cron_job) for cron_job in self._registry.list(CRON_JOBS)]
 
     async def sync(self, key: Key) -> float | None:
-        """Create the Job that is due and delete old ones; returns the seconds until the next time, None without one."""
+        """Create the Job that is due and delete old ones; returns the seconds until the next time, None without one.
+
+        The status is written even if another write fails, so that `status.active` has the Jobs created before it.
+        """
         stored = self._registry.find(CRON_JOBS, *key)
         if stored is None:
             return None
@@ -75,7 +78,7 @@ class CronJobs(Reconciler[Key]):
         return wait_s
 
     def _update_active(self, cron_job: Object, children: Sequence[Object]) -> None:
-        """Remove finished and missing Jobs from `status.active`, and set `lastSuccessfulTime`, in place."""
+        """Remove ended and missing Jobs from `status.active`, with Events, and set `lastSuccessfulTime`, in place."""
         status = cron_job.setdefault("status", {})
         job_by_uid = {job["metadata"]["uid"]: job for job in children}
         active_name_by_uid = {reference["uid"]: reference["name"] for reference in status.get("active") or []}
@@ -85,12 +88,12 @@ class CronJobs(Reconciler[Key]):
                 message = f"Saw a job that the controller did not create or forgot: {name}"
                 self._events.event(cron_job, "Warning", "UnexpectedJob", message)
             elif uid in active_name_by_uid and is_finished:
-                condition_type = "Complete" if job_verdict.is_true(job, "Complete") else "Failed"
+                condition_type = "Complete" if job_verdict.has_condition(job, "Complete") else "Failed"
                 _remove_active(status, uid)
                 message = f"Saw completed job: {name}, condition: {condition_type}"
                 self._events.event(cron_job, "Normal", "SawCompletedJob", message)
             completion_time = (job.get("status") or {}).get("completionTime")
-            if job_verdict.is_true(job, "Complete") and completion_time:
+            if job_verdict.has_condition(job, "Complete") and completion_time:
                 status["lastSuccessfulTime"] = max(status.get("lastSuccessfulTime") or "", completion_time)
         for uid in active_name_by_uid.keys() - job_by_uid.keys():
             _remove_active(status, uid)
@@ -124,7 +127,7 @@ class CronJobs(Reconciler[Key]):
         return wait_s
 
     def _may_start(self, cron_job: Object, due_ns: int) -> bool:
-        """Whether the Job of a time may be created: once, and with Forbid only if no other is active."""
+        """Whether the Job of a time may be created: once, and with Forbid only if no other is active (or an Event)."""
         status, job_name = cron_job["status"], _job_name(cron_job, due_ns)
         active = status.get("active") or []
         is_active = any(reference["name"] == job_name for reference in active)
@@ -144,7 +147,10 @@ class CronJobs(Reconciler[Key]):
                 await self._delete(cron_job, job)
 
     async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
-        """Create the Job of a time, or find the one that an earlier attempt has created."""
+        """Create the Job of a time, or find that of an earlier attempt; add it to `status.active`. Raises StatusError.
+
+        A Job of that name that the CronJob does not control is left alone.
+        """
         new_job = _job(cron_job, due_ns, zone)
         try:
             job = await self._registry.create(JOBS, new_job)
@@ -165,7 +171,7 @@ class CronJobs(Reconciler[Key]):
         """Delete the oldest finished Jobs beyond the history limits."""
         limit_fields = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
         for condition_type, limit_field in limit_fields.items():
-            finished = [job for job in children if job_verdict.is_true(job, condition_type)]
+            finished = [job for job in children if job_verdict.has_condition(job, condition_type)]
             surplus = max(len(finished) - cron_job["spec"][limit_field], 0)
             for job in sorted(finished, key=_age_order)[:surplus]:
                 await self._delete(cron_job, job)
@@ -174,7 +180,7 @@ class CronJobs(Reconciler[Key]):
         """Delete a Job, which may be gone, and remove it from `status.active`."""
         metadata = job["metadata"]
         delete = self._registry.delete(JOBS, *selection.key_of(job), uid=metadata["uid"], propagation="Background")
-        await write_errors.ignoring_gone(delete, another=True)
+        await write_errors.ignoring_gone(delete, or_replaced=True)
         _remove_active(cron_job["status"], metadata["uid"])
         self._events.event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
 
@@ -191,10 +197,10 @@ def _owner_keys(event: ObjectEvent) -> list[Key]:
 
 
 def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[int | None, int]:
-    """The last scheduled time that is not in the future, None if there is none, and about how many were missed.
+    """The last scheduled time that is not in the future, None if there is none, and about how many there are.
 
-    As upstream, the search starts at an estimate from the interval of the first two missed times, so that a schedule
-    with uneven intervals can miss the last one (the time is None then).
+    The number is 0 if only one has passed. As upstream, the search starts at an estimate from the interval of the first
+    two times, one interval before the last, so that with uneven intervals it can miss the last one (the time is None).
     """
     status, deadline_s = cron_job["status"], cron_job["spec"].get("startingDeadlineSeconds")
     earliest_ns = instants.parse(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
@@ -241,7 +247,7 @@ def _job(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
 
 
 def _job_reference(job: Object) -> Object:
-    """The ObjectReference of a Job for `status.active`."""
+    """The ObjectReference of a stored Job for `status.active`."""
     fields = ("name", "namespace", "uid", "resourceVersion")
     return {"apiVersion": "batch/v1", "kind": "Job", **{field: job["metadata"][field] for field in fields}}
 

@@ -25,7 +25,7 @@ class FailureMatch:
     message: str = ""
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether the failure counts towards the back-off limits."""
         return self.action != "Ignore"
 

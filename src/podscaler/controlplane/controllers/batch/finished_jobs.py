@@ -38,7 +38,7 @@ class FinishedJobs(Reconciler[Key]):
         return [selection.key_of(job) for job in self._registry.list(JOBS) if _expires_at_ns(job) is not None]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Job, or return the seconds until it expires."""
+        """Delete the Job if it has expired (returns None), or return the seconds until it does."""
         job = self._registry.find(JOBS, *key)
         expires_at_ns = _expires_at_ns(job) if job is not None else None
         if job is None or expires_at_ns is None or pods.is_terminating(job):
@@ -48,13 +48,13 @@ class FinishedJobs(Reconciler[Key]):
             return left_s
         uid = job["metadata"]["uid"]
         delete = self._registry.delete(JOBS, *key, uid=uid, propagation="Foreground")
-        await write_errors.ignoring_gone(delete, another=True)
+        await write_errors.ignoring_gone(delete, or_replaced=True)
         return None
 
 
 def _expiring_keys(event: ObjectEvent) -> list[Key]:
     """The key of the changed Job if it expires, otherwise none."""
-    return [] if _expires_at_ns(event.object) is None else selection.own_key(event)
+    return [] if _expires_at_ns(event.object) is None else selection.own_keys(event)
 
 
 def _expires_at_ns(job: Object) -> int | None:

@@ -1,6 +1,7 @@
 """Facts about one pod of a Job: its finalizer, its index, whether it failed, and when it finished.
 
-Each function reads a Pod, or a Job, as its JSON object and changes nothing. All modules of the package call it.
+Each function reads a Pod, or a Job, as its JSON object and changes nothing. `jobs`, `job_view`, `pod_templates` and
+`pod_tracking` call it.
 
 Source: the job controller's documentation; labels and annotations of batch/v1.
 """
@@ -17,15 +18,16 @@ INDEX_KEY = "batch.kubernetes.io/job-completion-index"
 """Annotation and label of a pod of an Indexed Job."""
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+"""Annotations of a pod: how many pods of its index failed before, and how many more that the failure policy ignores."""
 _MAX_INT32 = 2**31 - 1
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
-_MOST_DOUBLINGS = 32
+_MAX_DOUBLINGS = 32
 """Bounds the power of two; `MAX_BACKOFF_S` is reached long before."""
 
 
 def is_tracked(pod: Object) -> bool:
-    """Whether a pod has the finalizer: it is not counted in the status yet."""
+    """Whether a pod has the finalizer of job tracking: it is not counted in the Job's status yet."""
     return TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or [])
 
 
@@ -55,15 +57,15 @@ def is_failed(pod: Object, job: Object) -> bool:
 
 def index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, without those that the failure policy ignores."""
-    return _count(pod, INDEX_FAILURES)
+    return _parse_count(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, with those that the failure policy ignores."""
-    return index_failures(pod) + _count(pod, INDEX_IGNORED_FAILURES)
+    return index_failures(pod) + _parse_count(pod, INDEX_IGNORED_FAILURES)
 
 
-def _count(pod: Object, annotation: str) -> int:
+def _parse_count(pod: Object, annotation: str) -> int:
     """An annotation as a number; 0 if it is absent, not a number, or above the range of an int32."""
     count_text = (pod["metadata"].get("annotations") or {}).get(annotation, "")
     if not (count_text.isascii() and count_text.isdigit()):
@@ -75,7 +77,7 @@ def _count(pod: Object, annotation: str) -> int:
 def finished_at_ns(pod: Object) -> int:
     """When a pod finished, in nanoseconds since the epoch.
 
-    By the first of these times that is known: the end of its last container, the last transition of Ready to False,
+    The first of these times that is known: the end of its last container, the last transition of Ready to False,
     the request of its deletion, its creation.
     """
     container_ends = _container_ends(pod)
@@ -86,13 +88,14 @@ def finished_at_ns(pod: Object) -> int:
         return instants.parse(ready["lastTransitionTime"])
     metadata = pod["metadata"]
     if pods.is_terminating(pod):
+        # the deletionTimestamp is the end of the grace period
         grace_ns = (metadata.get("deletionGracePeriodSeconds") or 0) * NANOSECONDS
         return instants.parse(metadata["deletionTimestamp"]) - grace_ns
     return instants.parse(metadata["creationTimestamp"])
 
 
 def _container_ends(pod: Object) -> list[str]:
-    """`finishedAt` of containers and sidecars, as RFC 3339; an empty text for one that still runs."""
+    """`finishedAt` of containers and sidecars, as RFC 3339; an empty text for one that has not ended."""
     status = pod.get("status") or {}
     sidecars = {
         init_container["name"]
@@ -110,6 +113,6 @@ def backoff_left_s(failures: int, last_failure_ns: int, now_ns: int) -> float:
     """The seconds until the next pod may be created after `failures` in a row: 10 s, 20 s, ... 600 s; 0 if it may."""
     if failures == 0:
         return 0.0
-    doublings = min(failures - 1, _MOST_DOUBLINGS)
+    doublings = min(failures - 1, _MAX_DOUBLINGS)
     delay_s: int = min(FIRST_BACKOFF_S * 2**doublings, MAX_BACKOFF_S)
     return max(0.0, float(delay_s) - (now_ns - last_failure_ns) / NANOSECONDS)

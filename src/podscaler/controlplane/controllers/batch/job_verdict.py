@@ -43,7 +43,7 @@ class JobVerdict:
 COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def is_true(job: Object, type_: str) -> bool:
+def has_condition(job: Object, type_: str) -> bool:
     """Whether the status of a Job has the condition `type_` with status True."""
     condition = conditions.find((job.get("status") or {}).get("conditions") or [], type_)
     return condition is not None and condition["status"] == "True"
@@ -51,7 +51,7 @@ def is_true(job: Object, type_: str) -> bool:
 
 def is_finished(job: Object) -> bool:
     """Whether a Job is Complete or Failed."""
-    return is_true(job, "Complete") or is_true(job, "Failed")
+    return has_condition(job, "Complete") or has_condition(job, "Failed")
 
 
 def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdict | None:
@@ -86,15 +86,18 @@ def deadline_left_s(view: JobView, started_ns: int | None, now_ns: int) -> float
 
 def _find_recorded_verdict(view: JobView) -> JobVerdict | None:
     """The verdict that an earlier sync wrote into the status as an interim condition; None if there is none."""
-    for type_ in ("SuccessCriteriaMet", "FailureTarget"):
+    for is_success, type_ in ((True, "SuccessCriteriaMet"), (False, "FailureTarget")):
         condition = conditions.find(view.status.get("conditions") or [], type_)
         if condition is not None and condition["status"] == "True":
-            return JobVerdict(type_ == "SuccessCriteriaMet", condition.get("reason", ""), condition.get("message", ""))
+            return JobVerdict(is_success, condition.get("reason", ""), condition.get("message", ""))
     return None
 
 
 def _exceeds_restarts(view: JobView) -> bool:
-    """Whether containers of pods with restartPolicy OnFailure were restarted `backoffLimit` times in all."""
+    """Whether containers of unfinished pods with restartPolicy OnFailure were restarted `backoffLimit` times in all.
+
+    With a limit of 0, as upstream, the first restart exceeds it.
+    """
     if view.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     limit, restarts = view.spec["backoffLimit"], 0

@@ -37,7 +37,7 @@ class JobView:
         self._uncounted_failed: frozenset[str] = frozenset(uncounted.get("failed") or ())
 
     def is_valid(self, pod: Object) -> bool:
-        """Whether a pod counts: in an Indexed Job it needs an index below `completions`."""
+        """Whether a pod can count as succeeded or failed: in an Indexed Job it needs an index below `completions`."""
         index = job_pods.completion_index(pod)
         return not self.is_indexed or (index is not None and index < self.spec["completions"])
 
@@ -70,7 +70,7 @@ class JobView:
     @cached_property
     def failed(self) -> int:
         """How many failures count towards `backoffLimit`."""
-        new_failures = sum(failure_policy.match(self.job, pod).counts for pod in self.new_failed)
+        new_failures = sum(failure_policy.match(self.job, pod).is_counted for pod in self.new_failed)
         return int(self.status.get("failed", 0) + new_failures + len(self._uncounted_failed))
 
     @cached_property
@@ -96,9 +96,9 @@ class JobView:
         """Whether with this pod its index has failed: by the failure policy, or by `backoffLimitPerIndex`."""
         if not self.is_failed(pod):
             return False
-        policy = failure_policy.match(self.job, pod)
+        matched = failure_policy.match(self.job, pod)
         limit = self.backoff_limit_per_index or 0
-        return policy.action == "FailIndex" or (policy.counts and job_pods.index_failures(pod) >= limit)
+        return matched.action == "FailIndex" or (matched.is_counted and job_pods.index_failures(pod) >= limit)
 
     @cached_property
     def failed_pods_to_replace(self) -> dict[int, Object]:
@@ -134,5 +134,5 @@ class JobView:
 
 
 def _failure_order(pod: Object) -> tuple[int, int]:
-    """Sort key: the pods of an index in the order in which they failed."""
+    """Sort key: the pods of an index in the order of their failures; each one's annotation counts those before it."""
     return job_pods.all_index_failures(pod), job_pods.finished_at_ns(pod)

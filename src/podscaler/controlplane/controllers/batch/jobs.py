@@ -50,13 +50,13 @@ class PodFailures:
     """The failures of a Job's pods since the last success.
 
     Attributes:
-        uid: of the Job.
-        failures: how many pods failed.
+        uid: of the Job: another Job of the same name starts with no failures.
+        count: how many pods failed.
         last_failure_ns: when the last one did, in nanoseconds since the epoch.
     """
 
     uid: str
-    failures: int = 0
+    count: int = 0
     last_failure_ns: int = 0
 
 
@@ -77,36 +77,36 @@ class Jobs(Reconciler[Key]):
         self._pods = PodControl(registry, self._events)
         self._index = OwnerIndex(registry, owners=JOBS, kind="Job", dependents=PODS)
         self._failures: dict[Key, PodFailures] = {}
-        self._strays: defaultdict[Key, set[str]] = defaultdict(set)
+        self._stray_names: defaultdict[Key, set[str]] = defaultdict(set)
         """The names of stray pods, by the key of their former Job."""
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Jobs, and the pods that they own or may adopt."""
-        return [Watched(JOBS, self._job_keys), Watched(PODS, self._pod_keys)]
+        return [Watched(JOBS, self._index_job), Watched(PODS, self._index_pod)]
 
     def prime(self) -> Iterable[Key]:
         """All Jobs, and those that no longer exist but whose pods have the finalizer."""
         keys = set(self._index.prime())
         for pod in self._registry.list(PODS):
-            keys.update(self._stray_keys(pod))
+            keys.update(self._note_stray(pod))
         return keys
 
-    def _job_keys(self, event: ObjectEvent) -> list[Key]:
-        """The key of a changed Job; the tracked pods of a deleted one are noted as strays."""
+    def _index_job(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed Job; returns its key. The tracked pods of a deleted one are noted as strays."""
         if event.type == "DELETED":
             owned = self._registry.owned_by(PODS, event.object["metadata"]["uid"])
             tracked = [pod["metadata"]["name"] for pod in owned if job_pods.is_tracked(pod)]
             if tracked:
-                self._strays[selection.key_of(event.object)].update(tracked)
-        return self._index.owner_keys(event)
+                self._stray_names[selection.key_of(event.object)].update(tracked)
+        return self._index.index_owner(event)
 
-    def _pod_keys(self, event: ObjectEvent) -> list[Key]:
-        """The keys of the Jobs that own a changed pod, may adopt it, or have left it behind."""
-        keys = self._index.dependent_keys(event)
-        return keys if event.type == "DELETED" else [*keys, *self._stray_keys(event.object)]
+    def _index_pod(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed pod; returns the keys of the Jobs that own it, may adopt it, or have left it behind."""
+        keys = self._index.index_dependent(event)
+        return keys if event.type == "DELETED" else [*keys, *self._note_stray(event.object)]
 
-    def _stray_keys(self, pod: Object) -> list[Key]:
-        """The key of the Job that a tracked pod belonged to, if it no longer does; the pod is noted as a stray."""
+    def _note_stray(self, pod: Object) -> list[Key]:
+        """Note a tracked pod that its Job no longer controls as a stray; returns the key of the Job, otherwise none."""
         if not job_pods.is_tracked(pod):
             return []
         namespace, pod_name = selection.key_of(pod)
@@ -117,28 +117,31 @@ class Jobs(Reconciler[Key]):
         job = self._registry.find(JOBS, namespace, job_name) if job_name else None
         if job is not None and owner is not None and owner["uid"] == job["metadata"]["uid"]:
             return []
-        self._strays[namespace, job_name].add(pod_name)
+        self._stray_names[namespace, job_name].add(pod_name)
         return [(namespace, job_name)]
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, count the finished ones, and write the status."""
+        """Create or delete pods, count the finished ones, and write the status.
+
+        Returns the seconds until a pod may be created or a deadline passes, None if only a change needs a sync.
+        """
         job = self._registry.find(JOBS, *key)
         if job is not None and not job_verdict.is_finished(job) and _is_managed_here(job):
             return await self._sync_unfinished(key, job)
         self._failures.pop(key, None)
         if job is not None and _is_managed_here(job):
             tracked = filter(job_pods.is_tracked, ownership.controlled_by(self._registry, PODS, job))
-            self._strays[key].update(pod["metadata"]["name"] for pod in tracked)
+            self._stray_names[key].update(pod["metadata"]["name"] for pod in tracked)
         await self._release_strays(key)
         return None
 
     async def _release_strays(self, key: Key) -> None:
         """Remove the finalizer from the stray pods of a Job."""
         namespace, _ = key
-        for pod_name in list(self._strays.get(key, ())):
+        for pod_name in list(self._stray_names.get(key, ())):
             await write_errors.remove_finalizer(self._registry, PODS, namespace, pod_name, job_pods.TRACKING_FINALIZER)
-            self._strays[key].discard(pod_name)
-        self._strays.pop(key, None)
+            self._stray_names[key].discard(pod_name)
+        self._stray_names.pop(key, None)
 
     async def _sync_unfinished(self, key: Key, job: Object) -> float | None:
         """Decide, create or delete pods, and write the status; returns the seconds until the next sync, or None."""
@@ -151,7 +154,7 @@ class Jobs(Reconciler[Key]):
         wait_s, error = None, None
         if verdict is not None:
             error = await self._pods.delete_all(job, view.active)
-            verdict = None if error else verdict
+            verdict = None if error else verdict  # pods are left: the retry of the sync decides again
         else:
             if not pods.is_terminating(job):
                 wait_s, error = await self._resize(view, failures)
@@ -167,7 +170,7 @@ class Jobs(Reconciler[Key]):
         return min((delay_s for delay_s in (wait_s, deadline_s) if delay_s is not None), default=None)
 
     async def _claim_pods(self, key: Key, job: Object) -> Sequence[Object]:
-        """Adopt orphans, which get the finalizer, and release pods; returns the pods of the Job after that."""
+        """Adopt orphans, which get the finalizer, and release pods; returns the pods that the Job controls then."""
         namespace, _ = key
         selector = selection.object_selector(job)
         orphans = self._index.orphans(namespace, selector)
@@ -177,7 +180,7 @@ class Jobs(Reconciler[Key]):
         for pod in owned:
             if pod["metadata"]["name"] in orphans and not job_pods.is_tracked(pod):
                 await write_errors.ignoring_gone(
-                    self._registry.mutate(PODS, *selection.key_of(pod), _add_finalizer), another=True
+                    self._registry.mutate(PODS, *selection.key_of(pod), _add_finalizer), or_replaced=True
                 )
         return ownership.controlled_by(self._registry, PODS, job)
 
@@ -186,14 +189,14 @@ class Jobs(Reconciler[Key]):
         noted, uid = self._failures.get(key), view.job["metadata"]["uid"]
         if noted is None or noted.uid != uid:
             noted = PodFailures(uid)
-        failed_at_ns = sorted(map(job_pods.finished_at_ns, view.new_failed))
+        failed_at_ns = list(map(job_pods.finished_at_ns, view.new_failed))
         succeeded_at_ns = list(map(job_pods.finished_at_ns, view.new_succeeded))
         if succeeded_at_ns:
             noted = PodFailures(uid)
             failed_at_ns = [instant_ns for instant_ns in failed_at_ns if instant_ns > max(succeeded_at_ns)]
         if not failed_at_ns:
             return noted
-        return PodFailures(uid, noted.failures + len(failed_at_ns), failed_at_ns[-1])
+        return PodFailures(uid, noted.count + len(failed_at_ns), max(failed_at_ns))
 
     def _is_complete(self, view: JobView) -> bool:
         """Whether no pod runs and enough have succeeded: `completions`, or one if that is not set."""
@@ -202,7 +205,10 @@ class Jobs(Reconciler[Key]):
         return active == 0 and view.succeeded >= (1 if completions is None else completions)
 
     def _set_suspended(self, view: JobView, status: Object) -> None:
-        """Set the condition Suspended, and the start time anew for a Job that is resumed."""
+        """Set the condition Suspended in `status`, in place, if `spec.suspend` changed, and record an Event.
+
+        A suspended Job has no start time; a resumed one starts anew.
+        """
         old_condition = conditions.find(status.get("conditions") or [], "Suspended")
         was_suspended = old_condition is not None and old_condition["status"] == "True"
         if view.is_suspended == was_suspended:
@@ -234,7 +240,7 @@ class Jobs(Reconciler[Key]):
             return None, None
         now_ns = self._clock.now_ns()
         if view.backoff_limit_per_index is None:
-            backoff_s = job_pods.backoff_left_s(failures.failures, failures.last_failure_ns, now_ns)
+            backoff_s = job_pods.backoff_left_s(failures.count, failures.last_failure_ns, now_ns)
             if backoff_s > 0:
                 return backoff_s, None
         missing = min(missing, pod_control.BURST_PODS)
@@ -247,7 +253,7 @@ class Jobs(Reconciler[Key]):
         return min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None), error
 
     async def _delete_uncounted(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
-        """Delete pods, which do not count as failed: they lose their finalizer first."""
+        """Delete pods, not counted as failed: they lose their finalizer first. Returns the first error, or None."""
         for pod in surplus:
             key = selection.key_of(pod)
             await write_errors.remove_finalizer(self._registry, PODS, *key, job_pods.TRACKING_FINALIZER)
@@ -271,27 +277,29 @@ class Jobs(Reconciler[Key]):
     async def _write_status(self, view: JobView, verdict: JobVerdict | None, status: Object) -> None:
         """Count the finished pods and write the status, before and after they lose the finalizer (`pod_tracking`).
 
-        The Job becomes Complete or Failed once no pod terminates or is uncounted.
+        `status` is the computed one, and gets its counts here. The Job becomes Complete or Failed once no pod
+        terminates or is uncounted.
         """
         job = view.job
         self._set_counts(job, status)
         tracking = pod_tracking.track(view, verdict, status)
-        status = tracking.status
-        if verdict is not None and conditions.find(status.get("conditions") or [], verdict.interim_condition) is None:
+        interim_status = tracking.status
+        old_conditions = interim_status.get("conditions") or []
+        if verdict is not None and conditions.find(old_conditions, verdict.interim_condition) is None:
             interim_condition = self._verdict_condition(verdict.interim_condition, verdict)
-            status["conditions"] = [*(status.get("conditions") or []), interim_condition]
-        await write_errors.write_status(self._registry, JOBS, job, status)
+            interim_status["conditions"] = [*old_conditions, interim_condition]
+        await write_errors.write_status(self._registry, JOBS, job, interim_status)
         await self._remove_finalizers(tracking.released)
         released_uids = {pod["metadata"]["uid"] for pod in tracking.released}
         tracked_uids = {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)} - released_uids
-        final_status = pod_tracking.count_released(status, tracked_uids)
+        final_status = pod_tracking.count_released(interim_status, tracked_uids)
         self._set_counts(job, final_status)
         are_pods_left = tracking.has_more or final_status["terminating"]
         is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
         is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
         if verdict is not None and is_finished:
             self._set_final_condition(final_status, verdict)
-        await write_errors.write_status(self._registry, JOBS, {**job, "status": status}, final_status)
+        await write_errors.write_status(self._registry, JOBS, {**job, "status": interim_status}, final_status)
         if verdict is not None and is_finished:
             self._record_end(job, final_status, verdict)
 
@@ -342,6 +350,7 @@ def _with_start_time(view: JobView, now_ns: int) -> Object:
 
 
 def _add_finalizer(pod: Object) -> None:
+    """Add the finalizer of job tracking to a pod, in place."""
     pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or []), job_pods.TRACKING_FINALIZER]
 
 

@@ -48,7 +48,7 @@ def _failure_counts(view: JobView, index: int) -> dict[str, str]:
         return {job_pods.INDEX_FAILURES: "0"}
     failures = job_pods.index_failures(failed_pod)
     ignored_failures = job_pods.all_index_failures(failed_pod) - failures
-    if failure_policy.match(view.job, failed_pod).counts:
+    if failure_policy.match(view.job, failed_pod).is_counted:
         failures += 1
     else:
         ignored_failures += 1

@@ -46,8 +46,8 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
         verdict: how the Job ends, None if it does not end yet.
         status: the Job's new status as far as `jobs` has computed it; it is not changed.
     """
-    status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
-    uncounted = status["uncountedTerminatedPods"]
+    new_status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
+    uncounted = new_status["uncountedTerminatedPods"]
     succeeded, failed = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
     indexes = set(view.counted_indexes) if view.is_indexed else set()
     released: list[Object] = []
@@ -55,23 +55,23 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     for pod in sorted(view.pods, key=_index_order):
         if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
             continue
-        new_indexes = len(indexes) - _counted_indexes(view)
-        if len(succeeded) + len(failed) + new_indexes >= MAX_UNCOUNTED_PODS:
+        new_index_count = len(indexes) - (len(view.counted_indexes) if view.is_indexed else 0)
+        if len(succeeded) + len(failed) + new_index_count >= MAX_UNCOUNTED_PODS:
             has_more = True
             break
         released.append(pod)
         uid = pod["metadata"]["uid"]
-        if pods.phase(pod) == "Succeeded" and uid not in failed:
+        if pods.phase(pod) == "Succeeded" and uid not in failed:  # it may have counted as failed while terminating
             if not view.is_indexed:
                 _add(succeeded, uid)
             elif view.is_valid(pod):
                 indexes |= job_pods.indexes_of([pod])
         elif _counts_as_failed(view, verdict, pod):
             _add(failed, uid)
-    status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
+    new_status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
     if view.is_indexed:
-        _set_indexes(view, status, indexes)
-    return Tracking(status, released, has_more)
+        _set_indexes(view, new_status, indexes)
+    return Tracking(new_status, released, has_more)
 
 
 def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
@@ -81,7 +81,7 @@ def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
         status: of the Job; it is not changed.
         tracked_uids: the uids of pods with the finalizer.
     """
-    status = copy.deepcopy(status)
+    new_status = copy.deepcopy(status)
     uncounted = status.get("uncountedTerminatedPods") or {}
     still_tracked = {}
     for name in ("succeeded", "failed"):
@@ -89,9 +89,9 @@ def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
         still_tracked[name] = [uid for uid in uids if uid in tracked_uids]
         count = status.get(name, 0) + len(uids) - len(still_tracked[name])
         if count:
-            status[name] = count
-    status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
-    return status
+            new_status[name] = count
+    new_status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
+    return new_status
 
 
 def _index_order(pod: Object) -> int:
@@ -99,12 +99,8 @@ def _index_order(pod: Object) -> int:
     return job_pods.completion_index(pod) or 0
 
 
-def _counted_indexes(view: JobView) -> int:
-    """How many indexes the stored status counts as succeeded; 0 for a Job without indexes."""
-    return len(view.counted_indexes) if view.is_indexed else 0
-
-
 def _add(uids: list[str], uid: str) -> None:
+    """Append a uid unless it is listed."""
     if uid not in uids:
         uids.append(uid)
 
@@ -116,7 +112,7 @@ def _uncounted(succeeded: list[str], failed: list[str]) -> Object:
 
 
 def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
-    """Whether a pod may be counted and lose its finalizer."""
+    """Whether a pod may be counted and lose its finalizer; one of `failed_pods_to_replace` only once it is replaced."""
     if pods.is_terminating(view.job) or verdict is not None or pods.phase(pod) == "Succeeded":
         return True
     if not view.is_failed(pod):
@@ -131,7 +127,7 @@ def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) ->
     has_job_failed = verdict is not None and not verdict.is_success
     if not (view.is_failed(pod) or has_job_failed) or not view.is_valid(pod):
         return False
-    return failure_policy.match(view.job, pod).counts
+    return failure_policy.match(view.job, pod).is_counted
 
 
 def _set_indexes(view: JobView, status: Object, indexes: set[int]) -> None:

@@ -15,8 +15,7 @@ from podscaler.controlplane.auth.policy_index import CLUSTER_ROLES
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import Registry
 
-_ALL = "all"
-"""The only key."""
+_ONLY_KEY = "all roles"
 
 
 def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
@@ -43,14 +42,14 @@ class ClusterRoleAggregation(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """ClusterRoles."""
-        return [Watched(CLUSTER_ROLES, lambda _change: [_ALL])]
+        return [Watched(CLUSTER_ROLES, lambda _event: [_ONLY_KEY])]
 
     def prime(self) -> Iterable[str]:
         """The one key."""
-        return [_ALL]
+        return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Update the aggregated roles whose rules differ."""
+        """Update the aggregated roles whose rules differ; returns None, as only changes need a sync."""
         del key
         roles = self._registry.list(CLUSTER_ROLES)
         for role in roles:

@@ -43,7 +43,9 @@ class ApiServices(Reconciler[str]):
 
     def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
         self._registry = registry
-        self._built_in = {_name(version): version for version in built_in if version[0] != OWN_GROUP}
+        self._built_in = {
+            _name((group, version)): (group, version) for group, version in built_in if group != OWN_GROUP
+        }
         """The built-in groups and versions by the names of their APIServices."""
         self._unregistered = set(self._built_in)
         """The names of built-in APIServices that this process has not synced yet."""
@@ -54,7 +56,7 @@ class ApiServices(Reconciler[str]):
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
-        """CustomResourceDefinitions, and deleted APIServices of metrics adapters."""
+        """CustomResourceDefinitions (if they are served), and deleted APIServices of metrics APIs."""
         api_services = Watched(RESOURCE, self._keys_of_replaced)
         if not self._has_definitions:
             return [api_services]
@@ -66,10 +68,10 @@ class ApiServices(Reconciler[str]):
         return {*self._built_in, *self._custom(), *stored}
 
     async def sync(self, key: str) -> float | None:
-        """Create, update or delete one APIService."""
+        """Create, update or delete one APIService; returns None, as only changes make it necessary."""
         api_service = self._registry.find(RESOURCE, "", key)
         if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
-            return None
+            return None  # the APIService of an adapter
         if key in self._built_in and key not in self._unregistered and key not in self._replaceable:
             return None  # users may change or delete what was registered at the start
         desired = self._desired(key)
@@ -106,19 +108,19 @@ class ApiServices(Reconciler[str]):
         return {*stored, *(_name((spec["group"], version["name"])) for version in spec["versions"])}
 
     def _keys_of_replaced(self, event: ObjectEvent) -> Iterable[str]:
-        """The APIService of a metrics API that was deleted: the adapter's may have been."""
+        """The name of a deleted APIService of a metrics API, which may have been an adapter's; otherwise none."""
         name = event.object["metadata"]["name"]
         return [name] if name in self._replaceable and event.type == "DELETED" else []
 
 
 def _is_managed(api_service: Object) -> bool:
-    """Whether the API server manages it: users may remove the label to keep their changes."""
+    """Whether the API server manages the APIService: users may remove the label to keep their changes."""
     return MANAGED in (api_service["metadata"].get("labels") or {})
 
 
-def _name(served: GroupVersion) -> str:
+def _name(group_version: GroupVersion) -> str:
     """The name of the APIService of a group and version: `v2.autoscaling`."""
-    group, version = served
+    group, version = group_version
     return f"{version}.{group}"
 
 
@@ -131,14 +133,14 @@ def _served(definition: Object) -> Iterable[GroupVersion]:
                 yield definition["spec"]["group"], version["name"]
 
 
-def _api_service(served: GroupVersion, managed: str) -> Object:
+def _api_service(group_version: GroupVersion, managed: str) -> Object:
     """The APIService of a group and version; `managed` is the value of the label MANAGED."""
-    group, version = served
+    group, version = group_version
     priority = group_priorities.of_version(group, version)
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": _name(served), "labels": {MANAGED: managed}},
+        "metadata": {"name": _name(group_version), "labels": {MANAGED: managed}},
         "spec": {
             **({"group": group} if group else {}),
             "version": version,

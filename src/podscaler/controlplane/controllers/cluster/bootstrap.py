@@ -40,7 +40,7 @@ async def ensure_policy(registry: Registry) -> None:
 
 
 async def ensure_definition(registry: Registry) -> None:
-    """Create the definition of MetricSource, or make its spec the one of this version. Raises StatusError."""
+    """Create the definition of MetricSource, or replace `spec.versions` of the stored one. Raises StatusError."""
     definition = metric_source.definition()
     stored = registry.find(customresourcedefinition.KEY, "", definition["metadata"]["name"])
     if stored is None:
@@ -113,11 +113,13 @@ def _aggregation_label(role_name: str) -> str:
 
 
 def _roles() -> Iterator[Object]:
+    """The Roles of the table."""
     for (namespace, name), rules in bootstrap_roles.ROLES.items():
         yield _role("Role", {"name": name, "namespace": namespace}, rules)
 
 
 def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+    """A Role or ClusterRole; `rules` are lines as in `_parse_rule`."""
     return _object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
 
 
@@ -146,6 +148,7 @@ def _cluster_role_bindings() -> Iterator[Object]:
 
 
 def _role_bindings() -> Iterator[Object]:
+    """The RoleBindings of the table."""
     for (namespace, name), (role_name, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
         yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
 

@@ -25,13 +25,13 @@ from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.registry.registry import Registry
 
 REQUESTS = certificatesigningrequest.RESOURCE.key
-PENDING_S = 24 * 3600
-FINISHED_S = 3600
-"""How long requests are kept: pending ones since their creation or approval, others since their last change."""
+PENDING_TTL_S = 24 * 3600
+FINISHED_TTL_S = 3600
+"""How long requests are kept: pending ones since their creation or approval, others since their last condition."""
 
 
 class CertificateSigning(Reconciler[Key]):
-    """Signs approved requests.
+    """Signs approved requests, and deletes old ones. Keys are an empty namespace and the name of a request.
 
     Args:
         registry: the objects.
@@ -64,7 +64,7 @@ class CertificateSigning(Reconciler[Key]):
         is_expired = left_s is not None and left_s <= 0
         if is_expired:
             uid = signing_request["metadata"]["uid"]
-            await write_errors.ignoring_gone(self._registry.delete(REQUESTS, *key, uid=uid), another=True)
+            await write_errors.ignoring_gone(self._registry.delete(REQUESTS, *key, uid=uid), or_replaced=True)
             return None
         condition_types = certificatesigningrequest.condition_types(signing_request)
         has_certificate = bool((signing_request.get("status") or {}).get("certificate"))
@@ -92,14 +92,14 @@ class CertificateSigning(Reconciler[Key]):
 
 
 def _expiries_s(signing_request: Object) -> Iterator[float]:
-    """When a request may be deleted, in seconds since the epoch: by its creation, or by each of its conditions."""
+    """When a request is deleted, in seconds since the epoch: by its creation, or by each condition; the first wins."""
     status = signing_request.get("status") or {}
     created_at = signing_request["metadata"].get("creationTimestamp")
     conditions = status.get("conditions") or []
     if not conditions:
-        yield instants.parse_optional(created_at) / NANOSECONDS + PENDING_S
+        yield instants.parse_optional(created_at) / NANOSECONDS + PENDING_TTL_S
     for condition in conditions:
         is_finished = condition.get("type") in (DENIED, FAILED) or bool(status.get("certificate"))
         if condition.get("type") in (APPROVED, DENIED, FAILED):
             updated_ns = instants.parse_optional(condition.get("lastUpdateTime") or created_at)
-            yield updated_ns / NANOSECONDS + (FINISHED_S if is_finished else PENDING_S)
+            yield updated_ns / NANOSECONDS + (FINISHED_TTL_S if is_finished else PENDING_TTL_S)

@@ -1,6 +1,6 @@
 """The CustomResourceDefinition controller: serves the kinds of stored definitions.
 
-The API server creates one `CustomKinds` and runs it, also with `up --api-only`. States of a definition:
+`apiserver.app` creates one `CustomKinds` and runs it, also with `up --api-only`. States of a definition:
 
 | the definition                             | action                                                               |
 |--------------------------------------------|----------------------------------------------------------------------|
@@ -35,7 +35,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.options import DeleteOptions
 
 _ServedSpec = tuple[Object, Object | None]
-"""Spec and accepted names of a definition."""
+"""Spec and accepted names of a definition: what determines how its objects are served."""
 WORKERS = 2
 REQUEUE_S = 0.5
 """How often the objects of a definition that is being deleted are checked, as finalizers may keep them."""
@@ -54,21 +54,21 @@ class CustomKinds(Reconciler[str]):
 
     Args:
         objects: where definitions and their objects are.
-        paths: the routes of the API server.
+        routes: the routes of the API server.
         clock: for transitions of conditions.
     """
 
     name = "custom-resource-definitions"
     RESOURCE_KEY = KEY
-    """The key of definitions: a server that does not serve them has no custom resources."""
+    """The `Resource.key` of definitions: `apiserver.app` runs this controller only if it serves that kind."""
 
-    def __init__(self, objects: Objects, paths: RouteTable, clock: Clock) -> None:
+    def __init__(self, objects: Objects, routes: RouteTable, clock: Clock) -> None:
         self._objects = objects
         self._registry = Registry(objects, "kube-apiserver")
-        self._paths = paths
+        self._routes = routes
         self._clock = clock
         self._served: dict[str, Records] = {}
-        """The served kinds of each definition, by its name."""
+        """The served kinds of each definition, by its name: the stored version, and the other versions (`faces`)."""
         self._specs: dict[str, _ServedSpec] = {}
         """What each definition is served by, to find changes."""
         self._listeners: list[Callable[[], None]] = []
@@ -100,7 +100,10 @@ class CustomKinds(Reconciler[str]):
         return {*self._served, *(crd["metadata"]["name"] for crd in self._registry.list(KEY))}
 
     async def sync(self, key: str) -> float | None:
-        """Take the action of the module's table for a definition."""
+        """Take the action of the module's table for a definition.
+
+        Returns the seconds until the next check of one that is being deleted, otherwise None. Raises StatusError.
+        """
         crd = self._registry.find(KEY, "", key)
         if crd is None:
             self._withdraw(key)
@@ -124,8 +127,9 @@ class CustomKinds(Reconciler[str]):
     async def _establish(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(KEY, "", name)
+        stored_status = self._registry.get(KEY, "", name).get("status") or {}  # of another copy than `crd`
         self._set_conditions(crd)
-        if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
+        if crd["status"] != stored_status:
             crd = await self._registry.mutate(KEY, "", name, self._set_conditions, subresource="status")
         self._serve(crd)
 
@@ -139,7 +143,7 @@ class CustomKinds(Reconciler[str]):
         crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
     def _serve(self, crd: Object) -> None:
-        """Serve the kind of a definition whose names are accepted."""
+        """Serve the kind of a definition with accepted names, withdraw versions that it lost, end outdated watches."""
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
             return
         name = crd["metadata"]["name"]
@@ -148,7 +152,7 @@ class CustomKinds(Reconciler[str]):
         self._served[name] = new_records
         for record in (new_records.stored, *new_records.faces):
             self._objects.serve(record)
-        self._paths.serve(name, new_records.served)
+        self._routes.serve(name, new_records.served)
         if old_records is None:
             self._notify()
             return
@@ -165,7 +169,7 @@ class CustomKinds(Reconciler[str]):
         if old_records is None:
             return
         del self._specs[name]
-        self._paths.serve(name, ())
+        self._routes.serve(name, ())
         for record in (*old_records.faces, old_records.stored):
             self._objects.withdraw(record.key)
         self._end_watches(old_records)
@@ -190,7 +194,7 @@ class CustomKinds(Reconciler[str]):
         if FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return None
         key = records.storage_key(crd)
-        self._serve(crd)
+        self._serve(crd)  # its objects can be deleted only while their kind is served
         if name in self._served:
             await self._registry.mutate(KEY, "", name, self._mark_deleting, subresource="status")
             await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
@@ -200,11 +204,12 @@ class CustomKinds(Reconciler[str]):
         return None
 
     def _mark_deleting(self, crd: Object) -> None:
+        """Set the condition of a definition whose objects are being deleted, in place."""
         crd_conditions.mark_deleting(crd, rfc3339(self._clock.now_ns()))
 
 
 def _served_spec(crd: Object) -> _ServedSpec:
-    """The parts of a definition that determine how its objects are served."""
+    """What a definition is served by, to be compared with its next version."""
     return crd["spec"], (crd.get("status") or {}).get("acceptedNames")
 
 

@@ -19,9 +19,8 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 NAMESPACES = "namespaces"
 SERVICE_ACCOUNTS = "serviceaccounts"
 CONFIG_MAPS = "configmaps"
-SYSTEM = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""The names of the system namespaces."""
-ACCOUNT = "default"
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+DEFAULT_ACCOUNT = "default"
 """The name of the default ServiceAccount."""
 ROOT_CA = "kube-root-ca.crt"
 """The name of the ConfigMap with the CA certificate."""
@@ -34,7 +33,7 @@ _DESCRIPTION = (
 
 async def make_system_namespaces(registry: Registry) -> None:
     """Create the missing system namespaces. Raises StatusError."""
-    for name in SYSTEM:
+    for name in SYSTEM_NAMESPACES:
         if registry.find(NAMESPACES, "", name) is None:
             await _create(registry, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
@@ -57,7 +56,7 @@ class NamespaceDefaults(Reconciler[str]):
         """Namespaces, and the two objects of each."""
         return [
             Watched(NAMESPACES, lambda event: [event.object["metadata"]["name"]]),
-            Watched(SERVICE_ACCOUNTS, lambda event: _keys_of(event, ACCOUNT)),
+            Watched(SERVICE_ACCOUNTS, lambda event: _keys_of(event, DEFAULT_ACCOUNT)),
             Watched(CONFIG_MAPS, lambda event: _keys_of(event, ROOT_CA)),
         ]
 
@@ -66,12 +65,12 @@ class NamespaceDefaults(Reconciler[str]):
         return [namespace["metadata"]["name"] for namespace in self._registry.list(NAMESPACES)]
 
     async def sync(self, key: str) -> float | None:
-        """Create or update the two objects, unless the namespace is being deleted."""
+        """Create or update the two objects, unless the namespace is being deleted; returns None."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or pods.is_terminating(namespace):
             return None
-        if self._registry.find(SERVICE_ACCOUNTS, key, ACCOUNT) is None:
-            metadata = {"name": ACCOUNT, "namespace": key}
+        if self._registry.find(SERVICE_ACCOUNTS, key, DEFAULT_ACCOUNT) is None:
+            metadata = {"name": DEFAULT_ACCOUNT, "namespace": key}
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
             await _create(self._registry, SERVICE_ACCOUNTS, account)
         await self._publish_ca(key)

@@ -24,17 +24,17 @@ QUOTAS = "resourcequotas"
 RESYNC_S = 300.0
 """How often every quota is counted."""
 SETTLE_S = 5.0
-"""When a quota with new limits is counted again."""
+"""After how long a quota with new limits is counted again."""
 BATCH_S = 0.1
-"""How long deletions are collected before a count; `BATCH_PER_OBJECT_S` is added for each object of the last count."""
-BATCH_PER_OBJECT_S = 0.0005
-BATCH_MAX_S = 5.0
+"""How long changes are collected before a count; `BATCH_S_PER_OBJECT` is added for each object of the last count."""
+BATCH_S_PER_OBJECT = 0.0005
+MAX_BATCH_S = 5.0
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
 """Kinds whose use can shrink by an update."""
 
 
 class ResourceQuotas(Reconciler[Key]):
-    """Counts what the objects of a namespace use, for each of its quotas.
+    """Counts what the objects of a namespace use, for each of its quotas. Keys are namespace and name of quotas.
 
     Args:
         registry: the objects.
@@ -50,25 +50,25 @@ class ResourceQuotas(Reconciler[Key]):
         self._resources = resources
         self._quota_names: dict[str, set[str]] = {}
         """The names of the quotas of each namespace that has some."""
-        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_PER_OBJECT_S, BATCH_MAX_S, base_s=BATCH_S)
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_S_PER_OBJECT, MAX_BATCH_S, base_s=BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
         counted_kinds = [
             Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._kinds()
         ]
-        return [Watched(QUOTAS, self._keys_of_quota), *counted_kinds]
+        return [Watched(QUOTAS, self._index_quota), *counted_kinds]
 
     def prime(self) -> Iterable[Key]:
         """All quotas."""
         self._quota_names.clear()
         quotas = self._registry.list(QUOTAS)
         for quota in quotas:
-            self._index(ObjectEvent("ADDED", quota))
+            self._update_names(ObjectEvent("ADDED", quota))
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
-        """Count for one quota and write its status if it changed; returns the seconds until the next count."""
+        """Count for one quota and write its status if it changed; returns the seconds until the next count, or None."""
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
             self._batch_period.forget(key)
@@ -90,7 +90,7 @@ class ResourceQuotas(Reconciler[Key]):
         return SETTLE_S if has_new_limits else RESYNC_S
 
     def _kinds(self) -> list[str]:
-        """The `Resource.key` of each kind that quotas count, of those that are served now."""
+        """The `Resource.key` of each kind with own objects that quotas count, of those that are served now."""
         return [
             resource.key
             for resource in self._resources
@@ -100,13 +100,13 @@ class ResourceQuotas(Reconciler[Key]):
             and resource.key not in quota_usage.IGNORED_KINDS
         ]
 
-    def _keys_of_quota(self, event: ObjectEvent) -> list[Key]:
+    def _index_quota(self, event: ObjectEvent) -> list[Key]:
         """Index a changed quota; returns its key if its limits are not in its status yet."""
-        self._index(event)
+        self._update_names(event)
         is_stale = event.type != "DELETED" and _has_new_limits(event.object)
         return [selection.key_of(event.object)] if is_stale else []
 
-    def _index(self, event: ObjectEvent) -> None:
+    def _update_names(self, event: ObjectEvent) -> None:
         """Add a changed quota to the index of names, or remove a deleted one."""
         namespace, name = selection.key_of(event.object)
         names = self._quota_names.setdefault(namespace, set())
@@ -118,7 +118,7 @@ class ResourceQuotas(Reconciler[Key]):
             del self._quota_names[namespace]
 
     def _keys_of_object(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
-        """All quotas of the namespace of a changed object, if the change can lower what the object uses."""
+        """The quotas of the namespace of a changed object, if the change can lower what the object uses."""
         namespace = event.object["metadata"].get("namespace", "")
         if namespace not in self._quota_names:
             return

@@ -33,7 +33,7 @@ class TokenSecrets(Reconciler[Key]):
 
     Args:
         registry: the objects.
-        issue: issues tokens.
+        issue: issues the token of a Secret.
         ca_certificate: the PEM text of `ca.crt` in the Secret.
     """
 
@@ -53,7 +53,7 @@ class TokenSecrets(Reconciler[Key]):
         return [selection.key_of(secret) for secret in self._registry.list(SECRETS) if secret.get("type") == TYPE]
 
     async def sync(self, key: Key) -> float | None:
-        """Fill the Secret if it is incomplete, or delete it if its ServiceAccount is gone or was replaced."""
+        """Fill an incomplete Secret, or delete one whose ServiceAccount is gone or was replaced; returns None."""
         secret = self._registry.find(SECRETS, *key)
         if secret is None or secret.get("type") != TYPE or "deletionTimestamp" in secret["metadata"]:
             return None
@@ -71,6 +71,7 @@ class TokenSecrets(Reconciler[Key]):
         return None
 
     async def _delete(self, key: Key, secret: Object) -> None:
+        """Delete a Secret, which may be gone."""
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
     def _fill(self, secret: Object, account: Object) -> Object:

@@ -47,8 +47,8 @@ class Deployments(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """Deployments, their ReplicaSets, and pods that end (strategy Recreate waits for that)."""
         return [
-            Watched(DEPLOYMENTS, self._index.owner_keys),
-            Watched(REPLICA_SETS, self._index.dependent_keys),
+            Watched(DEPLOYMENTS, self._index.index_owner),
+            Watched(REPLICA_SETS, self._index.index_dependent),
             Watched(PODS, self._keys_of_pod),
         ]
 
@@ -57,7 +57,10 @@ class Deployments(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Carry out one step of the rollout; returns the seconds until the next sync, None for a change only."""
+        """Carry out one step of the rollout; returns the seconds until the next sync, None if only a change needs one.
+
+        Raises StatusError if a write failed; the plan is made anew then.
+        """
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
             return None
@@ -103,9 +106,9 @@ class Deployments(Reconciler[Key]):
         )
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
-        """Do what the plan says; returns the seconds until the next sync, None if none is planned."""
+        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned."""
         if plan.create is not None and not await self._create(plan.create, deployment):
-            return 0.0  # the status with the raised collisionCount is read anew
+            return 0.0  # the next sync reads the status with the incremented collisionCount
         if plan.create is not None:
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
@@ -124,7 +127,7 @@ class Deployments(Reconciler[Key]):
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _create(self, new_set: Object, deployment: Object) -> bool:
-        """Create the new ReplicaSet; returns False if the name is taken and the sync must be repeated."""
+        """Create the new ReplicaSet; returns False if its name is taken: sync again. Raises other StatusErrors."""
         try:
             await self._registry.create(REPLICA_SETS, new_set)
         except StatusError as error:
@@ -137,19 +140,19 @@ class Deployments(Reconciler[Key]):
         return True
 
     async def _count_collision(self, new_set: Object, deployment: Object) -> None:
-        """Raise collisionCount, which salts the hash, if another template with the same hash has the name."""
+        """Increment collisionCount, which salts the hash, if another template with the same hash has the name."""
         existing = self._registry.find(REPLICA_SETS, *selection.key_of(new_set))
         if existing is None:
             return
         is_own = ownership.is_controlled_by(existing, deployment["metadata"]["uid"])
-        if is_own and templates.same(existing["spec"]["template"], new_set["spec"]["template"]):
+        if is_own and templates.are_equal(existing["spec"]["template"], new_set["spec"]["template"]):
             return
 
-        def raise_count(newest: Object) -> None:
+        def increment(newest: Object) -> None:
             status = newest.setdefault("status", {})
             status["collisionCount"] = status.get("collisionCount", 0) + 1
 
-        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), raise_count, subresource="status")
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), increment, subresource="status")
 
     async def _report_failure(self, new_set: Object, deployment: Object, error: StatusError) -> None:
         """Report a ReplicaSet that could not be created, in an event and the condition Progressing."""

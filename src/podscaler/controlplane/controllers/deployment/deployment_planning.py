@@ -1,6 +1,6 @@
 """Plans one sync of a Deployment: a pure function from the current objects to a `DeploymentPlan`.
 
-The Deployment controller calls `plan` and carries the plan out. Steps:
+`deployment.Deployments` calls `plan` and carries the plan out. A new strategy: a branch in `plan`. Steps:
 
 1. For a Deployment that is being deleted only the status is written.
 2. If it is paused, or was scaled since the last sync (the sizes noted on a ReplicaSet are not `spec.replicas`), its
@@ -32,9 +32,9 @@ def plan(
     Args:
         deployment: the stored object with defaults; changed in place (its status is the working copy).
         sets: the ReplicaSets that it controls, in any order; changed in place.
-        now_ns: the time of this sync.
-        old_pods_exist: whether other ReplicaSets than the given new one (None before there is one) still have pods,
-            including terminating ones; called for Recreate only.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
+        old_pods_exist: returns whether other ReplicaSets than the given new one (None before there is one) still have
+            pods, including terminating ones; called for Recreate only.
     """
     rollout = Rollout(deployment, list(sets), now_ns)
     if pods.is_terminating(deployment):
@@ -42,12 +42,12 @@ def plan(
         return rollout.plan
     rollout.set_pause_condition()
     if deployment["spec"].get("paused"):
-        rollout.adopt_new()
+        rollout.update_new()
         rollout.resize()
         rollout.clean_up()
         rollout.compute_status(with_progress=False)
     elif rollout.was_scaled() and rollout.can_resize():
-        rollout.adopt_new()
+        rollout.update_new()
         rollout.resize()
         rollout.compute_status(with_progress=False)
     elif rollout_bounds.is_rolling(deployment):
@@ -62,7 +62,7 @@ def _roll(rollout: Rollout) -> None:
     if rollout.new_set is None:
         rollout.create_new()
     else:
-        rollout.adopt_new()
+        rollout.update_new()
     is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)
     if not is_scaling and rollout.is_complete():
         rollout.clean_up()
@@ -81,11 +81,11 @@ def _scale_down_old(rollout: Rollout) -> bool:
     """Scale down old ReplicaSets, first by their pods that are not available; returns whether a size changes."""
     new_set = rollout.new_set
     min_available = rollout.desired_replicas - rollout_bounds.max_unavailable(rollout.deployment)
-    unavailable_new = _unavailable(new_set) if new_set else 0
+    unavailable_new = _unavailable_pods(new_set) if new_set else 0
     removable_pods = replica_sets.total_size(rollout.sets) - min_available - unavailable_new
     if removable_pods <= 0:
         return False
-    has_removed_unavailable = _remove_pods(rollout, removable_pods, _unavailable)
+    has_removed_unavailable = _remove_pods(rollout, removable_pods, _unavailable_pods)
     # a status that is older than a scale-down still counts pods that are being deleted: the size bounds its count
     available = sum(
         min(replica_sets.size(replica_set), replica_sets.count(replica_set, "availableReplicas"))
@@ -94,22 +94,22 @@ def _scale_down_old(rollout: Rollout) -> bool:
     return _remove_pods(rollout, available - min_available, replica_sets.size) or has_removed_unavailable
 
 
-def _unavailable(replica_set: Object) -> int:
+def _unavailable_pods(replica_set: Object) -> int:
     """How many of the pods that a ReplicaSet should have are not available."""
     return replica_sets.size(replica_set) - replica_sets.count(replica_set, "availableReplicas")
 
 
-def _remove_pods(rollout: Rollout, most_pods: int, removable: Callable[[Object], int]) -> bool:
+def _remove_pods(rollout: Rollout, max_pods: int, count_removable: Callable[[Object], int]) -> bool:
     """Scale down old ReplicaSets, oldest first; returns whether any was.
 
     Args:
         rollout: the sync.
-        most_pods: how many pods may be removed in all; none if it is not positive.
-        removable: how many pods a ReplicaSet may lose.
+        max_pods: how many pods may be removed in all; none if it is not positive.
+        count_removable: returns how many pods a ReplicaSet may lose.
     """
     removed = 0
     for replica_set in replica_sets.by_age(replica_sets.active(rollout.old_sets)):
-        count = min(most_pods - removed, removable(replica_set))
+        count = min(max_pods - removed, count_removable(replica_set))
         if count > 0:
             rollout.scale(replica_set, replica_sets.size(replica_set) - count)
             removed += count
@@ -118,7 +118,7 @@ def _remove_pods(rollout: Rollout, most_pods: int, removable: Callable[[Object],
 
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
     """Plan a step of Recreate: the new ReplicaSet is created or scaled up only when the last old pod is gone."""
-    rollout.adopt_new()
+    rollout.update_new()
     active_old = replica_sets.active(rollout.old_sets)
     for replica_set in active_old:
         rollout.scale(replica_set, 0)

@@ -1,4 +1,6 @@
-"""Computes the status of a Deployment from its ReplicaSets, except the condition Progressing (`progress`).
+"""Computes the status of a Deployment from its ReplicaSets, except Progressing and ReplicaFailure (`progress`).
+
+`rollout` calls `status` in each sync; a new count of the status goes there.
 
 Source: apps/v1 DeploymentStatus; reasons and messages are upstream's, `kubectl rollout status` reads the counts.
 """
@@ -34,13 +36,14 @@ def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, n
         deployment: as synced; its generation becomes the observedGeneration, its status is the previous one.
         sets: all its ReplicaSets, including the new one.
         new_set: the ReplicaSet with its template, None before there is one.
-        now_ns: the time of this sync.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
     """
     old_status = deployment.get("status") or {}
     counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}
     counts["updatedReplicas"] = replica_sets.total([new_set] if new_set else [], "replicas")
     counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
+    # the API omits counts of 0, except this one
     new_status: Object = {field: count for field, count in counts.items() if count or field == "terminatingReplicas"}
     if old_status.get("collisionCount"):
         new_status["collisionCount"] = old_status["collisionCount"]
@@ -51,7 +54,7 @@ def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, n
 
 def is_complete(deployment: Object, status: Object) -> bool:
     """Whether the rollout is complete: all desired pods are of the new template and available, and no others exist."""
-    desired_replicas = rollout_bounds.replicas(deployment)
+    desired_replicas = rollout_bounds.desired_replicas(deployment)
     counts = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
     return is_observed and all(status.get(field, 0) == desired_replicas for field in counts)
@@ -59,7 +62,7 @@ def is_complete(deployment: Object, status: Object) -> bool:
 
 def _available_condition(deployment: Object, available_replicas: int, now_ns: int) -> Object:
     """The condition Available: True if at most maxUnavailable of the desired replicas are not available."""
-    if available_replicas >= rollout_bounds.replicas(deployment) - rollout_bounds.max_unavailable(deployment):
+    if available_replicas >= rollout_bounds.desired_replicas(deployment) - rollout_bounds.max_unavailable(deployment):
         reason, message = "MinimumReplicasAvailable", "Deployment has minimum availability."
         return condition("Available", "True", reason, message=message, now_ns=now_ns)
     reason, message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."

@@ -6,7 +6,7 @@ The reasons of the condition, in the order of a rollout:
     any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
     any <-> DeploymentPaused, DeploymentResumed
 
-A new reason: a constant, and a case in `_with_updated_progress`.
+`rollout` and `deployment` call it. A new reason: a constant, and a case in `_with_updated_progress`.
 
 Source: documentation of Deployment, "Deployment status"; `kubectl rollout status` and `wait` read reasons and messages.
 """
@@ -40,7 +40,7 @@ def deadline_s(deployment: Object) -> int | None:
     return None if limit is None or limit == _NO_DEADLINE_S else int(limit)
 
 
-def find(status: Object) -> Object | None:
+def find_condition(status: Object) -> Object | None:
     """The condition Progressing of a status, None without one."""
     return conditions.find(status.get("conditions") or [], PROGRESSING)
 
@@ -51,8 +51,11 @@ def progressing(status: str, reason: str, *, message: str, now_ns: int) -> Objec
 
 
 def pause_condition(deployment: Object, now_ns: int) -> Object | None:
-    """The condition to set after the Deployment was paused or resumed, None if it is set already."""
-    current = find(deployment.get("status") or {})
+    """The condition to set after the Deployment was paused or resumed.
+
+    None if it is set already, without a deadline, and once the deadline has passed.
+    """
+    current = find_condition(deployment.get("status") or {})
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
     was_paused = current is not None and current.get("reason") == PAUSED
@@ -74,7 +77,7 @@ def with_progress(
         sets, new_set, now_ns: as for `deployment_status.status`.
     """
     all_conditions: list[Object] = status["conditions"]
-    old_progressing = find(deployment.get("status") or {})
+    old_progressing = find_condition(deployment.get("status") or {})
     if deadline_s(deployment) is None:
         all_conditions = conditions.without(all_conditions, PROGRESSING)
     elif not _was_complete(status, old_progressing):
@@ -89,7 +92,7 @@ def with_progress(
 
 def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
     """The seconds until the deadline must be checked, None if it cannot pass."""
-    limit_s, current = deadline_s(deployment), find(status)
+    limit_s, current = deadline_s(deployment), find_condition(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
     left_s = (_updated_at_ns(current) - now_ns) / NANOSECONDS + limit_s
@@ -103,7 +106,7 @@ def _was_complete(status: Object, old_progressing: Object | None) -> bool:
 
 
 def _with_updated_progress(deployment: Object, status: Object, *, new_set: Object | None, now_ns: int) -> list[Object]:
-    """The conditions of `status` with Progressing for a complete, proceeding or late rollout; else as they are."""
+    """The conditions of `status` with Progressing for a complete, proceeding or timed-out rollout; else as they are."""
     subject = (
         f'ReplicaSet "{new_set["metadata"]["name"]}"' if new_set else f'Deployment "{deployment["metadata"]["name"]}"'
     )
@@ -127,13 +130,8 @@ def _with_renewed(old_conditions: Sequence[Object], new_condition: Object) -> li
     It is replaced even if its reason and status are the same, as its lastUpdateTime restarts the deadline.
     """
     old_condition = conditions.find(old_conditions, PROGRESSING)
-    if (
-        old_condition is not None
-        and old_condition["status"] == new_condition["status"]
-        and "lastTransitionTime" in old_condition
-    ):
-        new_condition = {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
-    return [*conditions.without(old_conditions, PROGRESSING), new_condition]
+    renewed_condition = conditions.with_old_transition(old_condition, new_condition)
+    return [*conditions.without(old_conditions, PROGRESSING), renewed_condition]
 
 
 def _has_progressed(old_status: Object, new_status: Object) -> bool:
@@ -151,7 +149,7 @@ def _outdated_replicas(status: Object) -> int:
 
 def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     """Whether the progress deadline has passed since the last update of Progressing; never once complete."""
-    limit_s, current = deadline_s(deployment), find(status)
+    limit_s, current = deadline_s(deployment), find_condition(status)
     if limit_s is None or current is None or current.get("reason") == AVAILABLE:
         return False
     if current.get("reason") == TIMED_OUT:
@@ -159,9 +157,9 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     return _updated_at_ns(current) + limit_s * NANOSECONDS < now_ns
 
 
-def _updated_at_ns(condition: Object) -> int:
-    """`lastUpdateTime` of a condition, in nanoseconds since the epoch."""
-    return instants.parse_optional(condition.get("lastUpdateTime"))
+def _updated_at_ns(progressing_condition: Object) -> int:
+    """`lastUpdateTime` of a condition, in nanoseconds since the epoch; 0 if it is not set."""
+    return instants.parse_optional(progressing_condition.get("lastUpdateTime"))
 
 
 def _find_replica_failure(sets: Sequence[Object], new_set: Object | None, now_ns: int) -> Object | None:

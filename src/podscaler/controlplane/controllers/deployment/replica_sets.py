@@ -21,41 +21,41 @@ def count(replica_set: Object, field: str) -> int:
 
 
 def total_size(replica_sets: Iterable[Object]) -> int:
-    """The sum of their `spec.replicas`."""
+    """The sum of `spec.replicas` of ReplicaSets."""
     return sum(size(replica_set) for replica_set in replica_sets)
 
 
 def total(replica_sets: Iterable[Object], field: str) -> int:
-    """The sum of a count of their statuses."""
+    """The sum of a count (as of `count`) over the statuses of ReplicaSets."""
     return sum(count(replica_set, field) for replica_set in replica_sets)
 
 
 def active(replica_sets: Iterable[Object]) -> list[Object]:
-    """Those with `spec.replicas` above 0."""
+    """The ReplicaSets with `spec.replicas` above 0."""
     return [replica_set for replica_set in replica_sets if size(replica_set) > 0]
 
 
 def by_age(replica_sets: Iterable[Object]) -> list[Object]:
-    """Oldest first, those of the same age by name."""
-    return sorted(replica_sets, key=_age)
+    """The ReplicaSets, oldest first, those of the same age by name."""
+    return sorted(replica_sets, key=_age_order)
 
 
 def largest_first(replica_sets: Iterable[Object], *, among_equals_newest: bool) -> list[Object]:
-    """By size, largest first; those of the same size newest or oldest first."""
-    ordered = sorted(replica_sets, key=_age, reverse=among_equals_newest)
-    return sorted(ordered, key=size, reverse=True)
+    """The ReplicaSets by size, largest first; those of the same size newest or oldest first."""
+    by_creation = sorted(replica_sets, key=_age_order, reverse=among_equals_newest)
+    return sorted(by_creation, key=size, reverse=True)
 
 
 def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | None:
-    """The one with the Deployment's template (the oldest, if several have it), None before there is one."""
+    """The ReplicaSet with the Deployment's template (the oldest, if several have it), None before there is one."""
     template = deployment["spec"]["template"]
     for replica_set in by_age(replica_sets):
-        if templates.same(replica_set["spec"]["template"], template):
+        if templates.are_equal(replica_set["spec"]["template"], template):
             return replica_set
     return None
 
 
-def _age(replica_set: Object) -> tuple[str, str]:
+def _age_order(replica_set: Object) -> tuple[str, str]:
     """Sort key: the oldest first, by name among equals."""
     metadata = replica_set["metadata"]
     return metadata.get("creationTimestamp") or "", metadata["name"]

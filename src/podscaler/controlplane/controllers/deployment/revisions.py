@@ -1,6 +1,7 @@
 """Annotations of a Deployment's ReplicaSets: revision, revision history, and the sizes of the last scaling.
 
-The rollout computations call it; `kubectl rollout history` and `undo` read the revisions.
+`rollout` calls it, `deployment` writes `REVISION` to the Deployment; `kubectl rollout history` and `undo` read the
+revisions.
 
 Source: annotations `deployment.kubernetes.io/*`.
 """
@@ -14,6 +15,7 @@ HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 HISTORY_MAX_CHARACTERS = 2000
+"""As upstream."""
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
@@ -27,7 +29,7 @@ _NOT_COPIED = frozenset(
 """Annotations that are not copied from the Deployment to its ReplicaSets."""
 
 
-def number(obj: Object, annotation: str) -> int | None:
+def parse_number(obj: Object, annotation: str) -> int | None:
     """An annotation as a number, None if it is absent or not a number."""
     try:
         return int((obj["metadata"].get("annotations") or {})[annotation])
@@ -37,7 +39,7 @@ def number(obj: Object, annotation: str) -> int | None:
 
 def revision(obj: Object) -> int:
     """The revision of an object, 0 without one."""
-    return number(obj, REVISION) or 0
+    return parse_number(obj, REVISION) or 0
 
 
 def next_revision(old_sets: Iterable[Object]) -> int:
@@ -60,10 +62,10 @@ def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None
             annotations[HISTORY] = _with_entry(annotations.get(HISTORY, ""), old_revision)
 
 
-def note_sizes(replica_set: Object, desired: int, maximum: int) -> None:
+def note_sizes(replica_set: Object, desired_replicas: int, max_replicas: int) -> None:
     """Write the desired and maximum replicas of the Deployment, in place, so that a later change is detected."""
     annotations = replica_set["metadata"].setdefault("annotations", {})
-    annotations.update({DESIRED: str(desired), MAXIMUM: str(maximum)})
+    annotations.update({DESIRED: str(desired_replicas), MAXIMUM: str(max_replicas)})
 
 
 def _with_entry(history: str, old_revision: str) -> str:

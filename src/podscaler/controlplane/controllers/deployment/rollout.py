@@ -46,9 +46,10 @@ class DeploymentPlan:
 
 
 class Rollout:
-    """The state of one sync: copies of the objects, which are changed, and the plan so far.
+    """The state of one sync: copies of the objects, which are changed, and the plan so far (`plan`).
 
     `new_set` is the ReplicaSet with the Deployment's template (None before there is one), `old_sets` are all others.
+    The size of a ReplicaSet is its `spec.replicas`. `deployment_planning` calls the methods in the order of a strategy.
 
     Args:
         deployment: the Deployment, changed in place.
@@ -58,7 +59,7 @@ class Rollout:
 
     def __init__(self, deployment: Object, sets: list[Object], now_ns: int) -> None:
         self.deployment = deployment
-        self.desired_replicas = rollout_bounds.replicas(deployment)
+        self.desired_replicas = rollout_bounds.desired_replicas(deployment)
         self.new_set = replica_sets.find_new(deployment, sets)
         self.old_sets = [replica_set for replica_set in sets if replica_set is not self.new_set]
         self.now_ns = now_ns
@@ -70,15 +71,15 @@ class Rollout:
         return [*self.old_sets, self.new_set] if self.new_set else self.old_sets
 
     def was_scaled(self) -> bool:
-        """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one."""
+        """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one (annotation)."""
         for replica_set in replica_sets.active(self.sets):
-            noted_replicas = revisions.number(replica_set, revisions.DESIRED)
+            noted_replicas = revisions.parse_number(replica_set, revisions.DESIRED)
             if noted_replicas is not None and noted_replicas != self.desired_replicas:
                 return True
         return False
 
     def can_resize(self) -> bool:
-        """Whether `resize` applies a new size: not with Recreate and several active ReplicaSets.
+        """Whether `resize` applies a new size in any case: not with Recreate and several active ReplicaSets.
 
         Differs: upstream resizes nothing in that case, and the rollout is stuck. Here the rollout proceeds.
         """
@@ -90,8 +91,8 @@ class Rollout:
         if condition is not None:
             self._set_condition(condition)
 
-    def adopt_new(self) -> None:
-        """Set revision, annotations and minReadySeconds of the new ReplicaSet, if it exists."""
+    def update_new(self) -> None:
+        """Update annotations and minReadySeconds of the new ReplicaSet if it exists, and add a missing Progressing."""
         if self.new_set is None:
             return
         facts_before = _written_facts(self.new_set)
@@ -102,7 +103,7 @@ class Rollout:
         if _written_facts(self.new_set) != facts_before:
             self._plan_update(self.new_set)
         self.plan.revision = str(revisions.revision(self.new_set))
-        if progress.find(self.deployment.get("status") or {}) is None:
+        if progress.find_condition(self.deployment.get("status") or {}) is None:
             self._set_progress(progress.FOUND, f'Found new replica set "{self.new_set["metadata"]["name"]}"')
 
     def create_new(self) -> None:
@@ -159,7 +160,7 @@ class Rollout:
         self.plan.delete += [replica_set for replica_set in surplus if _is_unused(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
-        """Plan the status; `with_progress` includes the conditions Progressing and ReplicaFailure."""
+        """Plan the status; `with_progress` updates Progressing and ReplicaFailure, and plans a sync at the deadline."""
         status = deployment_status.status(self.deployment, self.sets, self.new_set, self.now_ns)
         if with_progress:
             status = progress.with_progress(
@@ -182,15 +183,17 @@ class Rollout:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
         if self.new_set is None:
             return False
-        noted_replicas = revisions.number(self.new_set, revisions.DESIRED)
+        noted_replicas = revisions.parse_number(self.new_set, revisions.DESIRED)
         available = replica_sets.count(self.new_set, "availableReplicas")
         return replica_sets.size(self.new_set) == self.desired_replicas == noted_replicas == available
 
     def _resize_in_proportion(self, active: list[Object]) -> None:
         """Plan the sizes of `proportional_sizes` for the active ReplicaSets."""
         surge = rollout_bounds.max_surge(self.deployment)
-        current = (self.deployment.get("status") or {}).get("replicas", 0)
-        sizes = proportional_sizes(active, desired_replicas=self.desired_replicas, surge=surge, current=current)
+        current_pods = (self.deployment.get("status") or {}).get("replicas", 0)
+        sizes = proportional_sizes(
+            active, desired_replicas=self.desired_replicas, surge=surge, current_pods=current_pods
+        )
         for replica_set, size in sizes:
             self._set_size(replica_set, size)
 
@@ -274,7 +277,7 @@ def _is_unused(replica_set: Object) -> bool:
 
 
 def proportional_sizes(
-    sets: Sequence[Object], *, desired_replicas: int, surge: int, current: int
+    sets: Sequence[Object], *, desired_replicas: int, surge: int, current_pods: int
 ) -> list[tuple[Object, int]]:
     """The ReplicaSets with their new sizes after a change of `spec.replicas` during a rollout, in the order of writing.
 
@@ -284,8 +287,8 @@ def proportional_sizes(
     Args:
         sets: the active ReplicaSets, each with the maximum of its last scaling as an annotation; in any order.
         desired_replicas: the Deployment's new `spec.replicas`.
-        surge: the number of pods allowed beyond that.
-        current: the number of pods of the Deployment, for sets without that annotation.
+        surge: the number of pods allowed beyond that; none if it is 0.
+        current_pods: the number of pods of the Deployment, for sets without that annotation.
 
     Source: documentation of Deployment, "Proportional scaling".
     """
@@ -294,7 +297,7 @@ def proportional_sizes(
     ordered = replica_sets.largest_first(sets, among_equals_newest=pods_to_add > 0)
     added, new_sizes = 0, []
     for replica_set in ordered:
-        share = _share(replica_set, pods_to_add - added, allowed_pods, current) if pods_to_add else 0
+        share = _share(replica_set, pods_to_add - added, allowed_pods, current_pods) if pods_to_add else 0
         added += share
         new_sizes.append((replica_set, replica_sets.size(replica_set) + share))
     if new_sizes and pods_to_add:  # the largest one gets what rounding left over
@@ -303,20 +306,20 @@ def proportional_sizes(
     return new_sizes
 
 
-def _share(replica_set: Object, remaining_pods: int, allowed_pods: int, current: int) -> int:
+def _share(replica_set: Object, remaining_pods: int, allowed_pods: int, current_pods: int) -> int:
     """How many of the pods still to add (negative: to remove) a ReplicaSet gets: its fair share at most."""
     if remaining_pods == 0:
         return 0
-    fair_share = _fair_share(replica_set, allowed_pods, current)
+    fair_share = _fair_share(replica_set, allowed_pods, current_pods)
     return min(fair_share, remaining_pods) if remaining_pods > 0 else max(fair_share, remaining_pods)
 
 
-def _fair_share(replica_set: Object, allowed_pods: int, current: int) -> int:
+def _fair_share(replica_set: Object, allowed_pods: int, current_pods: int) -> int:
     """By how many pods the size of a ReplicaSet changes in proportion to the allowed pods; negative to shrink."""
     size = replica_sets.size(replica_set)
     if allowed_pods == 0:
         return -size
-    old_allowed_pods = revisions.number(replica_set, revisions.MAXIMUM) or current
+    old_allowed_pods = revisions.parse_number(replica_set, revisions.MAXIMUM) or current_pods
     return _round_half_up(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 

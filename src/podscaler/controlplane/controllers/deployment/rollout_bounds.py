@@ -1,4 +1,7 @@
-"""Resolves maxSurge and maxUnavailable to numbers of pods; the rollout computations of all workloads call it.
+"""Resolves maxSurge and maxUnavailable to numbers of pods.
+
+This package calls it for Deployments; `apps.daemonset_planning`, `apps.statefulset_planning` and
+`apps.disruption_budgets` call `resolve`.
 
 Source: documentation of Deployment ("Rolling update"); surge is rounded up, unavailability down, and both cannot be 0.
 """
@@ -8,10 +11,10 @@ from podscaler.api.resource.resources import Object
 IntOrPercent = int | str
 
 
-def replicas(deployment: Object) -> int:
+def desired_replicas(deployment: Object) -> int:
     """`spec.replicas`, 1 if it is not set."""
-    desired_replicas = deployment["spec"].get("replicas")
-    return 1 if desired_replicas is None else int(desired_replicas)
+    replicas = deployment["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
 
 
 def is_rolling(deployment: Object) -> bool:
@@ -19,18 +22,18 @@ def is_rolling(deployment: Object) -> bool:
     return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
-def resolve(surge: IntOrPercent, unavailable: IntOrPercent, desired_replicas: int) -> tuple[int, int]:
+def resolve(surge: IntOrPercent, unavailable: IntOrPercent, replicas: int) -> tuple[int, int]:
     """maxSurge and maxUnavailable as numbers of pods; unavailable is 1 if both would be 0.
 
     Args:
-        surge, unavailable: a number of pods, or a percentage of `desired_replicas` as `"25%"`.
-        desired_replicas: the number of pods that percentages refer to.
+        surge, unavailable: a number of pods, or a percentage of `replicas` as `"25%"`.
+        replicas: the number of pods that percentages refer to.
 
     Raises:
         ValueError: for a text that is not a percentage.
     """
-    surge_pods = -(-_pods_in_hundredths(surge, desired_replicas) // 100)  # rounded up
-    unavailable_pods = _pods_in_hundredths(unavailable, desired_replicas) // 100
+    surge_pods = -(-_pods_in_hundredths(surge, replicas) // 100)  # rounded up
+    unavailable_pods = _pods_in_hundredths(unavailable, replicas) // 100
     if surge_pods == 0 and unavailable_pods == 0:  # no pod could be replaced
         return 0, 1
     return surge_pods, unavailable_pods
@@ -46,23 +49,23 @@ def max_surge(deployment: Object) -> int:
 
 def max_unavailable(deployment: Object) -> int:
     """How many of `spec.replicas` may be unavailable; 0 for Recreate and for no replicas."""
-    desired_replicas = replicas(deployment)
-    if not is_rolling(deployment) or desired_replicas == 0:
+    replicas = desired_replicas(deployment)
+    if not is_rolling(deployment) or replicas == 0:
         return 0
     _, unavailable_pods = _bounds(deployment)
-    return min(unavailable_pods, desired_replicas)
+    return min(unavailable_pods, replicas)
 
 
 def _bounds(deployment: Object) -> tuple[int, int]:
     """maxSurge and maxUnavailable of a Deployment as numbers of pods."""
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas(deployment))
+    return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), desired_replicas(deployment))
 
 
-def _pods_in_hundredths(bound: IntOrPercent, desired_replicas: int) -> int:
-    """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250."""
+def _pods_in_hundredths(bound: IntOrPercent, replicas: int) -> int:
+    """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250. Raises ValueError."""
     if isinstance(bound, int):
         return bound * 100
     if not bound.endswith("%"):
         raise ValueError(f"{bound!r} is neither a number nor a percentage")
-    return int(bound[:-1]) * desired_replicas
+    return int(bound[:-1]) * replicas

@@ -40,15 +40,15 @@ class EndpointController(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
-        self._trigger_times: dict[Key, dict[str, str]] = {}
+        self._last_times: dict[Key, dict[str, str]] = {}
         """For each Service the result of `_trigger_times` at its last sync."""
         self._addresses: defaultdict[Key, AddressCache] = defaultdict(AddressCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and deleted Endpoints, which are created again."""
         return [
-            Watched(SERVICES, self._pods.service_keys),
-            Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
+            Watched(SERVICES, self._pods.index_service),
+            Watched(PODS, self._pods.index_pod, self._pods.batch_period),
             Watched(ENDPOINTS, _keys_of_deleted),
         ]
 
@@ -62,13 +62,16 @@ class EndpointController(Reconciler[Key]):
         return [*self._pods.prime(self._registry.list(SERVICES)), *existing]
 
     async def sync(self, key: Key) -> float | None:
-        """Create or update the Endpoints of a Service if they differ; a namespace that is being deleted gets none."""
+        """Create or update the Endpoints of a Service if they differ, or delete those of a deleted Service.
+
+        A namespace that is being deleted gets none. Returns None, as only changes need a sync.
+        """
         service = self._registry.find(SERVICES, *key)
         if service is None:
             await write_errors.ignoring_gone(self._registry.delete(ENDPOINTS, *key))
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
-            self._trigger_times.pop(key, None)
+            self._last_times.pop(key, None)
             self._addresses.pop(key, None)
             return None
         namespace, _ = key
@@ -83,7 +86,7 @@ class EndpointController(Reconciler[Key]):
             await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, desired))
         elif desired is not None:
             await self._registry.update(ENDPOINTS, desired)
-        self._trigger_times[key] = trigger_times
+        self._last_times[key] = trigger_times
         return None
 
     def report(self, key: Key, error: Exception) -> None:
@@ -96,7 +99,7 @@ class EndpointController(Reconciler[Key]):
 
     def _earliest_new(self, key: Key, trigger_times: dict[str, str]) -> str:
         """The earliest of the times that are later than at the last sync (RFC 3339), empty if none is."""
-        old_times = self._trigger_times.get(key, {})
+        old_times = self._last_times.get(key, {})
         new_times = [time for name, time in trigger_times.items() if time > old_times.get(name, "")]
         return min(new_times, default="")
 

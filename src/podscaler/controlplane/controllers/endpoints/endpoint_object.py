@@ -66,7 +66,7 @@ def desired(
 
 
 def is_election_lock(endpoints_: Object) -> bool:
-    """Whether Endpoints are the lock of a leader election: they belong to no Service and are not mirrored."""
+    """Whether Endpoints are the lock of a leader election: no Service needs them, and they are not mirrored."""
     return _LEADER in (endpoints_["metadata"].get("annotations") or {})
 
 

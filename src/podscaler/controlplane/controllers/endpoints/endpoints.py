@@ -30,23 +30,13 @@ Ports = tuple[Port, ...]
 T = TypeVar("T")
 
 
-def groups(service: Object, selected: Iterable[Object]) -> dict[Ports, list[Object]]:
-    """EndpointSlice endpoints by their ports, in the order of the pods.
-
-    Args:
-        service: with a selector.
-        selected: the pods that its selector matches; finished pods and those without an address are skipped.
-    """
-    return EndpointCache().groups(service, selected)
-
-
 class PodCache(Generic[T]):
     """Caches a value for each pod of one Service, so that only changed pods are read again.
 
     A pod is unchanged if the registry returns the very same object again.
 
     Args:
-        describe: from a Service and a pod to the ports of the pod and its value; None for a pod that is skipped.
+        describe: returns the ports of a pod and its value, from the Service and the pod; None for a skipped pod.
     """
 
     def __init__(self, describe: Callable[[Object, Object], tuple[Ports, T] | None]) -> None:
@@ -56,7 +46,12 @@ class PodCache(Generic[T]):
         """By the uid of each pod of the last call: the pod and the result of `describe`."""
 
     def groups(self, service: Object, selected: Iterable[Object]) -> dict[Ports, list[T]]:
-        """The values by the ports of the pods; they are shared with later results and must not be changed."""
+        """The values by the ports of the pods, in their order; shared with later results, so not to be changed.
+
+        Args:
+            service: with a selector.
+            selected: the pods that its selector matches.
+        """
         if service != self._service:
             self._service, self._described = service, {}
         described_before, self._described = self._described, {}
@@ -74,7 +69,7 @@ class PodCache(Generic[T]):
 
 
 class EndpointCache(PodCache[Object]):
-    """The EndpointSlice endpoints of the pods of one Service."""
+    """The EndpointSlice endpoints of the pods of one Service; finished pods and those without address are skipped."""
 
     def __init__(self) -> None:
         super().__init__(_describe)

@@ -8,6 +8,7 @@ Source: documentation of Service and EndpointSlice.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.controllers.endpoints import selected_pods, slices, stored_slices
@@ -17,7 +18,7 @@ from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Registry
 
 SERVICES = "services"
 PODS = "pods"
@@ -34,14 +35,15 @@ class EndpointSlices(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
-        self._endpoints: defaultdict[Key, EndpointCache] = defaultdict(EndpointCache)
+        self._endpoint_caches: defaultdict[Key, EndpointCache] = defaultdict(EndpointCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and the slices themselves, which clients may change or delete."""
+        keys_of_slice = partial(stored_slices.keys_of_event, manager=slices.MANAGER)
         return [
-            Watched(SERVICES, self._pods.service_keys),
-            Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
-            Watched(SLICES, _service_of, self._pods.batch_period),
+            Watched(SERVICES, self._pods.index_service),
+            Watched(PODS, self._pods.index_pod, self._pods.batch_period),
+            Watched(SLICES, keys_of_slice, self._pods.batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -49,18 +51,18 @@ class EndpointSlices(Reconciler[Key]):
         return self._pods.prime(self._registry.list(SERVICES))
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ."""
+        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
-            self._endpoints.pop(key, None)
+            self._endpoint_caches.pop(key, None)
             return None
         namespace, _ = key
         selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
         self._pods.note(key, selected)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
-        endpoints_by_ports = self._endpoints[key].groups(service, selected)
-        existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
+        endpoints_by_ports = self._endpoint_caches[key].groups(service, selected)
+        existing = stored_slices.list_slices(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.plan_writes(service, existing, endpoints_by_ports))
         return None
 
@@ -71,8 +73,3 @@ class EndpointSlices(Reconciler[Key]):
             namespace, name = key
             message = f"Error updating Endpoint Slices for Service {namespace}/{name}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
-
-
-def _service_of(event: ObjectEvent) -> Iterable[Key]:
-    """The key of the Service of a changed slice; none for slices of other managers."""
-    return stored_slices.service_of(event.object, manager=slices.MANAGER)

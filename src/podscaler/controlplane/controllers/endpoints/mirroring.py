@@ -8,6 +8,7 @@ Source: upstream's endpoint slice mirroring controller.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
@@ -19,7 +20,7 @@ from podscaler.controlplane.controllers.framework import selection
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Registry
 
 SERVICES = "services"
 ENDPOINTS = "endpoints"
@@ -37,19 +38,19 @@ class EndpointMirroring(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Endpoints, their Services (which may get or lose a selector), and the slices."""
-        own_key = selection.own_key
-        return [Watched(ENDPOINTS, own_key), Watched(SERVICES, own_key), Watched(SLICES, _service_of)]
+        own_keys, keys_of_slice = selection.own_keys, partial(stored_slices.keys_of_event, manager=MANAGER)
+        return [Watched(ENDPOINTS, own_keys), Watched(SERVICES, own_keys), Watched(SLICES, keys_of_slice)]
 
     def prime(self) -> Iterable[Key]:
         """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
-        keys_of_slices = [key for slice_ in slices for key in stored_slices.service_of(slice_, manager=MANAGER)]
+        keys_of_slices = [key for slice_ in slices for key in stored_slices.service_keys(slice_, manager=MANAGER)]
         keys_of_endpoints = [selection.key_of(endpoints) for endpoints in self._registry.list(ENDPOINTS)]
         return [*keys_of_endpoints, *keys_of_slices]
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ."""
-        existing = stored_slices.of_service(self._registry, key, manager=MANAGER)
+        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
+        existing = stored_slices.list_slices(self._registry, key, manager=MANAGER)
         endpoints, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
         if endpoints is None or service is None or service["spec"].get("selector") or not _is_mirrored(endpoints):
             writes = Writes(delete=list(existing))
@@ -70,8 +71,3 @@ class EndpointMirroring(Reconciler[Key]):
 def _is_mirrored(endpoints: Object) -> bool:
     """Whether Endpoints have neither the label skip-mirror nor the lock of a leader election."""
     return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
-
-
-def _service_of(event: ObjectEvent) -> Iterable[Key]:
-    """The key of the Service of a changed slice; none for slices of other managers."""
-    return stored_slices.service_of(event.object, manager=MANAGER)

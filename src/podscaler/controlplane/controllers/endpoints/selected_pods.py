@@ -1,7 +1,7 @@
 """Maps changes of Services and pods to the keys of the Services to sync.
 
-`endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `service_keys` and
-`pod_keys`, their syncs call `note` with the pods that they found.
+`endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `index_service` and
+`index_pod`, their syncs call `note` with the pods that they found.
 """
 
 from collections import defaultdict
@@ -25,7 +25,6 @@ class SelectedPods:
 
     Attributes:
         batch_period: how long changes of pods are collected, so that a large Service is not written for each of them.
-        service_keys: the key of a changed Service.
     """
 
     def __init__(self, batch_s_per_pod: float, max_batch_s: float) -> None:
@@ -33,15 +32,18 @@ class SelectedPods:
         self._services_of_pod: defaultdict[Key, set[Key]] = defaultdict(set)
         """The keys of the Services that selected a pod, by the pod's key."""
         self.batch_period: BatchPeriod[Key] = BatchPeriod(batch_s_per_pod, max_batch_s)
-        self.service_keys = self._selectors.update
 
     def prime(self, services: Iterable[Object]) -> list[Key]:
         """Index these Services and no others; returns the keys of those with a selector."""
         self._services_of_pod.clear()
         return self._selectors.replace(services)
 
-    def pod_keys(self, event: ObjectEvent) -> Iterable[Key]:
-        """The Services that select a changed pod now, or did when they were synced."""
+    def index_service(self, event: ObjectEvent) -> Iterable[Key]:
+        """Index the selector of a changed Service; returns a list of its key."""
+        return self._selectors.update(event)
+
+    def index_pod(self, event: ObjectEvent) -> Iterable[Key]:
+        """Index a changed pod; returns the Services that select it now, or did when they were synced."""
         pod_key = selection.key_of(event.object)
         selecting = [] if event.type == "DELETED" else self._selectors.matching(event.object)
         affected = self._services_of_pod.pop(pod_key, set()).union(selecting)

@@ -1,7 +1,6 @@
 """Computes the writes of EndpointSlices for the endpoints of a Service.
 
-The endpoint slice controller calls `plan_writes`, which changes none of its arguments, and carries the writes out. The
-rules:
+`endpointslices` calls `plan_writes`, which changes none of its arguments, and carries the writes out. The rules:
 
 1. A slice has at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
@@ -41,7 +40,7 @@ def plan_writes(
     Args:
         service: with apiVersion and kind.
         existing: the slices of the Service that this controller manages.
-        endpoints_by_ports: the endpoints by ports, as `endpoints.groups` returns them; may be empty.
+        endpoints_by_ports: the endpoints by ports, as `endpoints.EndpointCache.groups` returns them; may be empty.
     """
     writes = Writes()
     desired = dict(endpoints_by_ports) or {(): []}
@@ -69,17 +68,17 @@ def _distribute(
     for content in sorted(contents, key=len, reverse=True):
         while unplaced and len(content) < MAX_ENDPOINTS:
             content.append(unplaced.pop(next(iter(unplaced))))
-    empty_slices_allowed = 0 if endpoints else 1
+    needs_empty_slice = not endpoints  # rule 3
     for endpoint_slice, content in zip(slices, contents, strict=True):
-        if not content and not empty_slices_allowed:
+        if not content and not needs_empty_slice:
             writes.delete.append(endpoint_slice)
             continue
         if not content:
-            empty_slices_allowed -= 1
+            needs_empty_slice = False
         _update_slice(service, endpoint_slice, content, writes)
     new_endpoints = list(unplaced.values())
-    while new_endpoints or empty_slices_allowed > 0:
-        empty_slices_allowed = 0
+    while new_endpoints or needs_empty_slice:
+        needs_empty_slice = False
         writes.create.append(_new_slice(service, ports, new_endpoints[:MAX_ENDPOINTS]))
         new_endpoints = new_endpoints[MAX_ENDPOINTS:]
 

@@ -22,11 +22,11 @@ class _NotAnOrphan(Exception):
 async def claim(
     registry: Registry, resource: str, owner: Object, *, selector: Selector, orphans: Iterable[str]
 ) -> list[Object]:
-    """The objects of kind `resource` that `owner` controls after adopting and releasing.
+    """Adopt and release objects of kind `resource`; returns those that `owner` controls then, and that match.
 
     Args:
         registry: where the objects are.
-        resource: the `Resource.key` of the owned kind.
+        resource: the `Resource.key` of the owned kind (`pods`).
         owner: with apiVersion and kind; one that is being deleted neither adopts nor releases.
         selector: the owner's selector.
         orphans: names of objects in the owner's namespace that may have to be adopted.
@@ -57,7 +57,7 @@ async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> 
 async def _adopt(
     registry: Registry, resource: str, key: selection.Key, owner: Object, selector: Selector
 ) -> Object | None:
-    """Adopt an orphan that the selector matches; None if it is gone, taken or different meanwhile."""
+    """Adopt an orphan; returns it, None if it is gone, taken or relabelled meanwhile. Raises StatusError."""
 
     def adopt(newest: Object) -> None:
         is_orphan = ownership.controller_of(newest) is None and not pods.is_terminating(newest)

@@ -30,9 +30,19 @@ def with_condition(conditions: Conditions, new_condition: Object) -> list[Object
     one keeps the old lastTransitionTime.
     """
     old_condition = find(conditions, new_condition["type"])
-    if old_condition is not None and old_condition["status"] == new_condition["status"]:
-        if old_condition.get("reason") == new_condition.get("reason"):
-            return list(conditions)
-        if "lastTransitionTime" in old_condition:
-            new_condition = {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
-    return [*without(conditions, new_condition["type"]), new_condition]
+    if old_condition is not None and _status_and_reason(old_condition) == _status_and_reason(new_condition):
+        return list(conditions)
+    return [*without(conditions, new_condition["type"]), with_old_transition(old_condition, new_condition)]
+
+
+def with_old_transition(old_condition: Object | None, new_condition: Object) -> Object:
+    """`new_condition` with the lastTransitionTime of the old condition of its type (or None) if the status is equal."""
+    if old_condition is None or old_condition["status"] != new_condition["status"]:
+        return new_condition
+    if "lastTransitionTime" not in old_condition:
+        return new_condition
+    return {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
+
+
+def _status_and_reason(condition: Object) -> tuple[str, str | None]:
+    return condition["status"], condition.get("reason")

@@ -32,13 +32,14 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_RETRY_S = 0.01
 LONGEST_RETRY_S = 60.0
-_MOST_DOUBLINGS = 32
+_MAX_DOUBLINGS = 32
 """Bounds the power of two of a back-off; the longest delay is reached long before."""
 
 _log = logging.getLogger(__name__)
 
 
 def _no_delay(_key: object) -> float:
+    """The `get_delay_s` of a watch whose keys are synced at once."""
     return 0.0
 
 
@@ -48,30 +49,32 @@ class Watched(Generic[K]):
 
     Attributes:
         resource: the watched kind (`Resource.key`).
-        keys: the keys to sync after a change; the function may also update an index of the controller.
-        delay_s: how long changes of a key are collected before it is synced.
+        get_keys: returns the keys to sync after a change; it may also update an index of the controller.
+        get_delay_s: returns the seconds for which changes of a key are collected before it is synced.
     """
 
     resource: str
-    keys: Callable[[ObjectEvent], Iterable[K]]
-    delay_s: Callable[[K], float] = _no_delay
+    get_keys: Callable[[ObjectEvent], Iterable[K]]
+    get_delay_s: Callable[[K], float] = _no_delay
 
 
 class BatchPeriod(Generic[K]):
-    """How long changes are collected, in proportion to the number of objects behind a key; a `Watched.delay_s`.
+    """How long changes are collected, in proportion to the number of objects behind a key; a `Watched.get_delay_s`.
 
     Args:
         per_object_s: seconds for each object.
-        max_s: at most.
+        max_s: the longest period in seconds.
         base_s: seconds in addition, also without any object.
+        min_objects: with fewer objects changes are not collected.
 
     Source: the endpoint controller's flag --endpoint-updates-batch-period, which is one period for all.
     """
 
-    def __init__(self, per_object_s: float, max_s: float, *, base_s: float = 0.0) -> None:
+    def __init__(self, per_object_s: float, max_s: float, *, base_s: float = 0.0, min_objects: int = 0) -> None:
         self._per_object_s = per_object_s
         self._max_s = max_s
         self._base_s = base_s
+        self._min_objects = min_objects
         self._counts: dict[K, int] = {}
 
     def note(self, key: K, count: int) -> None:
@@ -84,7 +87,8 @@ class BatchPeriod(Generic[K]):
 
     def __call__(self, key: K) -> float:
         """The period of a key in seconds."""
-        return min(self._base_s + self._counts.get(key, 0) * self._per_object_s, self._max_s)
+        count = self._counts.get(key, 0)
+        return min(self._base_s + count * self._per_object_s, self._max_s) if count >= self._min_objects else 0.0
 
 
 class Reconciler(ABC, Generic[K]):
@@ -101,7 +105,7 @@ class Reconciler(ABC, Generic[K]):
         """The watches that feed the queue."""
 
     def prime(self) -> Iterable[K]:
-        """(Re)build the indexes from the registry and return every key; called before watches start or restart."""
+        """Rebuild the indexes from the registry and return every key; called before watches start or restart."""
         return ()
 
     @abstractmethod
@@ -134,7 +138,7 @@ class ExponentialFailureRateLimiter(Generic[K]):
         """Count a failure; returns the delay before the next attempt in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        return min(self._first_s * 2.0 ** min(failures, _MOST_DOUBLINGS), self._longest_s)
+        return min(self._first_s * 2.0 ** min(failures, _MAX_DOUBLINGS), self._longest_s)
 
     def succeeded(self, key: K) -> None:
         """Reset the back-off of a key."""
@@ -160,7 +164,11 @@ class ControlLoop(Generic[K]):
         self._backoff: ExponentialFailureRateLimiter[K] = ExponentialFailureRateLimiter()
 
     async def run(self) -> None:
-        """Sync until cancelled."""
+        """Sync until cancelled.
+
+        Raises what the first `prime` raises. Errors of `watches`, `report` and later `prime`s, which are defects, end
+        the loop with an ExceptionGroup.
+        """
         self._queue_everything()
         try:
             async with asyncio.TaskGroup() as group:
@@ -177,7 +185,7 @@ class ControlLoop(Generic[K]):
             self._queue.add(key)
 
     async def _watch(self, watched: Watched[K]) -> None:
-        """Queue the keys of all events; after a failure with backoff, and with all keys."""
+        """Queue the keys of all events; a watch that ends or fails is restarted with back-off, and all keys queued."""
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:
@@ -194,8 +202,8 @@ class ControlLoop(Generic[K]):
         events = self._registry.watch(watched.resource)
         try:
             async for event in events:
-                for key in watched.keys(event):
-                    self._queue.add_after(key, watched.delay_s(key))
+                for key in watched.get_keys(event):
+                    self._queue.add_after(key, watched.get_delay_s(key))
                 backoff.succeeded(watched.resource)
         finally:
             if isinstance(events, AsyncGenerator):
@@ -229,7 +237,7 @@ class ControlLoop(Generic[K]):
             self._queue.add_after(key, requeue_after_s)
 
     def _report(self, key: K, error: Exception) -> None:
-        """Log a failed sync: conflicts, which are usual, only for debugging."""
+        """Log a failed sync and report it to the controller; a conflict, which is usual, is only logged at DEBUG."""
         if isinstance(error, StatusError):
             if error.reason == "Conflict":
                 _log.debug("%s: %s: %s", self._reconciler.name, key, error.message)

@@ -27,12 +27,12 @@ POD_LABEL = "controller-revision-hash"
 """The label of pods: for a StatefulSet the name of their revision, for a DaemonSet its hash, as on the revision."""
 _NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """Annotations of the owner that its revisions do not have."""
-_MOST_COLLISIONS = 20
-"""How many names are tried for a new revision."""
+_MAX_NAMES_TRIED = 20
+"""How many names are tried for a new revision; each contains another hash."""
 _DEFAULT_HISTORY_LIMIT = 10
 
 
-def owned(registry: Registry, owner: Object) -> list[Object]:
+def list_owned(registry: Registry, owner: Object) -> list[Object]:
     """The owner's revisions, oldest first."""
     revisions = ownership.controlled_by(registry, REVISIONS, owner)
     return sorted(revisions, key=lambda revision: (revision.get("revision", 0), revision["metadata"]["name"]))
@@ -50,16 +50,16 @@ def hash_of(revision: Object) -> str:
     return str(labels.get(POD_LABEL) or labels.get(HASH_LABEL, ""))
 
 
-async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -> Object:
-    """The revision of the owner's current template, created or renumbered if necessary.
+async def ensure_newest(registry: Registry, owner: Object, history: Sequence[Object]) -> Object:
+    """Create or renumber the revision of the owner's current template if necessary; returns it as stored.
 
     Args:
         registry: where revisions are.
-        owner: with apiVersion and kind; its `status.collisionCount` may be raised in place.
+        owner: with apiVersion and kind; its `status.collisionCount` may be incremented in place.
         history: the owner's revisions, oldest first.
 
     Raises:
-        StatusError: the revision cannot be written.
+        StatusError: the revision cannot be written; with code 0 no free name was found for it.
     """
     data = _revision_data(owner["spec"]["template"])
     number = max((revision.get("revision", 0) for revision in history), default=0) + 1
@@ -70,16 +70,16 @@ async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -
     return last_equal if last_equal is history[-1] else await _renumber(registry, last_equal, number)
 
 
-async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live: Collection[str]) -> None:
+async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live_names: Collection[str]) -> None:
     """Delete the oldest revisions beyond `revisionHistoryLimit`. Raises StatusError.
 
     Args:
         registry: where revisions are.
         owner: the StatefulSet or DaemonSet.
         history: the owner's revisions, oldest first.
-        live: the names of revisions that must stay and do not count towards the limit.
+        live_names: the names of revisions that must stay and do not count towards the limit.
     """
-    unused = [revision for revision in history if revision["metadata"]["name"] not in live]
+    unused = [revision for revision in history if revision["metadata"]["name"] not in live_names]
     limit = owner["spec"].get("revisionHistoryLimit", _DEFAULT_HISTORY_LIMIT)
     for revision in unused[: max(len(unused) - limit, 0)]:
         uid = revision["metadata"]["uid"]
@@ -99,13 +99,13 @@ async def _renumber(registry: Registry, revision: Object, number: int) -> Object
 
 
 async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
-    """Create a revision, or adopt the equal one of the same name; returns it as stored.
+    """Create a revision, or adopt the equal one of the same name; returns it as stored. Raises StatusError.
 
-    If a different revision has the name, `status.collisionCount` of the owner is raised in place, which changes the
-    hash in the name.
+    If a different revision has the name, `status.collisionCount` of the owner is incremented in place, which changes
+    the hash in the name.
     """
     status = owner.setdefault("status", {})
-    for _ in range(_MOST_COLLISIONS):
+    for _ in range(_MAX_NAMES_TRIED):
         new_revision = _revision(owner, data, number)
         try:
             return await registry.create(REVISIONS, new_revision)

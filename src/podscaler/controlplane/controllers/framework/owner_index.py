@@ -21,7 +21,7 @@ class OwnerIndex:
         owners: the `Resource.key` of the owners (`replicasets.apps`).
         kind: their kind, as ownerReferences name it.
         dependents: the `Resource.key` of the dependents (`pods`).
-        selector: the selector of an owner. Raises SelectorError.
+        selector_of: returns the selector of an owner; an owner for which it raises SelectorError selects nothing.
     """
 
     def __init__(
@@ -31,28 +31,34 @@ class OwnerIndex:
         owners: str,
         kind: str,
         dependents: str,
-        selector: Callable[[Object], Selector] = selection.object_selector,
+        selector_of: Callable[[Object], Selector] = selection.object_selector,
     ) -> None:
         self._registry = registry
         self._owners = owners
         self._kind = kind
         self._dependents = dependents
-        self._selectors = SelectorIndex(selector)
+        self._selectors = SelectorIndex(selector_of)
         self._orphans = OrphanIndex()
-        self.keys = self._selectors.keys
-        """Returns the keys of all owners that have a selector."""
-        self.owner_keys = self._selectors.update
-        """Indexes a changed owner, from its event; returns its key."""
-        self.orphans = self._orphans.matching
-        """Returns the names of the orphaned dependents of a namespace that a selector matches."""
 
     def prime(self) -> list[Key]:
         """Rebuild the indexes from the registry; returns the keys of all owners."""
         self._orphans.replace(self._registry.list(self._dependents))
         return self._selectors.replace(self._registry.list(self._owners))
 
-    def dependent_keys(self, event: ObjectEvent) -> list[Key]:
-        """The keys of the owners to sync after a change of a dependent."""
+    def keys(self) -> list[Key]:
+        """The keys of all owners that have a selector."""
+        return self._selectors.keys()
+
+    def orphans(self, namespace: str, selector: Selector) -> list[str]:
+        """The names of the orphaned dependents of a namespace that a selector matches."""
+        return self._orphans.matching(namespace, selector)
+
+    def index_owner(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed owner, from its event; returns a list of its key."""
+        return self._selectors.update(event)
+
+    def index_dependent(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed dependent, from its event; returns the keys of the owners to sync."""
         self._orphans.update(event)
         owner = ownership.controller_of(event.object)
         if owner is None:

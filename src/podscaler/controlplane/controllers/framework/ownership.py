@@ -1,4 +1,4 @@
-"""Reads, makes and removes ownerReferences of objects; every controller calls it.
+"""Reads, makes and removes ownerReferences of objects; the controllers of workloads, endpoints and garbage call it.
 
 Objects of any kind are JSON objects with `metadata`. At most one of the owners is the controller.
 
@@ -21,7 +21,7 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def controlled_by(registry: Registry, resource: str, owner: Object) -> list[Object]:
-    """The objects of kind `resource` (a `Resource.key`) whose controller is `owner`; they are shared, not copies."""
+    """The objects of kind `resource` (a `Resource.key`) whose controller is `owner`; shared, so not to be changed."""
     uid = owner["metadata"]["uid"]
     return [obj for obj in registry.owned_by(resource, uid) if is_controlled_by(obj, uid)]
 

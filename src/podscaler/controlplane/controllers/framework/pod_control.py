@@ -19,15 +19,15 @@ PODS = "pods"
 BURST_PODS = 500
 """The most pods created or deleted in one sync."""
 BATCH_S_PER_POD = 0.00025
-"""Changes of pods are collected for so long per pod: the work for n pods that all change stays linear in n."""
+"""How long changes are collected for each pod of an owner (`BatchPeriod`), so that the work is linear in the pods."""
 MAX_BATCH_S = 1.0
 
-Message = Callable[[Object, str, str, StatusError | None], str]
-"""The message of an Event, from the owner, the verb (`create`, `delete`), the pod's name and the error, if any."""
+MessageFormat = Callable[[Object, str, str, StatusError | None], str]
+"""Returns the message of an Event, from owner, verb (`create`, `delete`), pod name, and error (None: success)."""
 
 
 async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: int = 1) -> int:
-    """Make `count` calls in batches of `first`, twice that, ... calls, all of a batch at once.
+    """Make `count` calls in batches of `first`, twice that, ... calls; those of a batch run concurrently.
 
     Returns how many succeeded: `count`. After a batch with failures no further batch is started and an ExceptionGroup
     with all failures of that batch is raised.
@@ -45,7 +45,7 @@ async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: 
 
 def pod_message(_owner: Object, verb: str, name: str, error: StatusError | None) -> str:
     """The message of most controllers: `Created pod: web-x7k2p`, `Error deleting: ...`."""
-    stem = verb.removesuffix("e").capitalize()
+    stem = verb.removesuffix("e").capitalize()  # Creat-ed, Creat-ing
     return f"{stem}ed pod: {name}" if error is None else f"Error {stem.lower()}ing: {error.message}"
 
 
@@ -55,18 +55,18 @@ class PodControl:
     Args:
         registry: where pods are written.
         events: the recorder of the controller.
-        message: makes the messages of the events.
+        format_message: makes the messages of the events.
     """
 
-    def __init__(self, registry: Registry, events: EventRecorder, message: Message = pod_message) -> None:
+    def __init__(self, registry: Registry, events: EventRecorder, format_message: MessageFormat = pod_message) -> None:
         self._registry = registry
         self._events = events
-        self._message = message
+        self._format_message = format_message
 
     async def create_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
         """Create pods in slow-start batches, at most `BURST_PODS`; returns why not all were created, None if they were.
 
-        A namespace that is being deleted ends the creations and counts as no error.
+        A namespace that is being deleted ends the creations and counts as no error. Raises ExceptionGroup for defects.
         """
         pending = iter(pods[:BURST_PODS])
         try:
@@ -76,7 +76,7 @@ class PodControl:
         return None
 
     async def delete_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
-        """Delete pods at once, at most `BURST_PODS`; returns why not all were deleted, None if they were."""
+        """Delete pods concurrently, at most `BURST_PODS`; results and exceptions as of `create_all`."""
         calls = (self.delete(owner, pod) for pod in pods[:BURST_PODS])
         return write_errors.first_error(await asyncio.gather(*calls, return_exceptions=True))
 
@@ -95,7 +95,7 @@ class PodControl:
         namespace, pod_name = selection.key_of(pod)
         delete = self._registry.delete(PODS, namespace, pod_name, uid=pod["metadata"]["uid"])
         try:
-            was_there = await write_errors.ignoring_gone(delete, another=True)
+            was_there = await write_errors.ignoring_gone(delete, or_replaced=True)
         except StatusError as error:
             self._record_event(owner, "delete", pod_name, error)
             raise
@@ -104,7 +104,7 @@ class PodControl:
 
     def _record_event(self, owner: Object, verb: str, pod_name: str, error: StatusError | None = None) -> None:
         """Record the Event of a create or delete at the owner; `error` is None for a success."""
-        message = self._message(owner, verb, pod_name, error)
+        message = self._format_message(owner, verb, pod_name, error)
         if error is None:
             self._events.event(owner, "Normal", f"Successful{verb.capitalize()}", message)
         else:

@@ -73,7 +73,10 @@ def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
 
 
 def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:
-    """The seconds until the next of the active pods becomes available if it stays ready, None if none will."""
+    """The seconds until the next of the active pods becomes available if it stays ready, None if none will.
+
+    Without `min_ready_s` that is None: a pod becomes available with the change that makes it ready.
+    """
     if not min_ready_s:
         return None
     instants_ns = (available_at_ns(pod, min_ready_s) for pod in pods if is_active(pod))

@@ -24,8 +24,8 @@ def key_of(obj: Object) -> Key:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-def own_key(event: ObjectEvent) -> list[Key]:
-    """The key of the changed object, for watches of the kind that a controller syncs."""
+def own_keys(event: ObjectEvent) -> list[Key]:
+    """A list of the key of the changed object: the `Watched.get_keys` for the kind that a controller syncs."""
     return [key_of(event.object)]
 
 
@@ -44,7 +44,7 @@ class SelectorIndex:
     """The selectors of the objects of one kind (ReplicaSets, Services, ...), for finding those that select an object.
 
     Args:
-        selector_of: the selector of an object, None if it has none. May raise SelectorError, which counts as None.
+        selector_of: returns the selector of an object, None if it has none; a SelectorError counts as None.
     """
 
     def __init__(self, selector_of: Callable[[Object], Selector | None] = object_selector) -> None:
@@ -60,7 +60,7 @@ class SelectorIndex:
         return self.keys()
 
     def update(self, event: ObjectEvent) -> list[Key]:
-        """Index the selector of a changed object, or remove it if it is gone or has none; returns the object's key."""
+        """Index the selector of a changed object, or remove it if there is none; returns the object's key in a list."""
         namespace, name = key_of(event.object)
         try:
             selector = None if event.type == "DELETED" else self._selector_of(event.object)

@@ -28,7 +28,7 @@ def template_hash(template: Object, collisions: int = 0) -> str:
     return str(checksum).translate(_DIGITS)
 
 
-def same(left: Object, right: Object) -> bool:
+def are_equal(left: Object, right: Object) -> bool:
     """Whether two templates are equal except for the label `pod-template-hash`."""
     return _comparable(left) == _comparable(right)
 

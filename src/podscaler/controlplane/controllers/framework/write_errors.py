@@ -22,12 +22,12 @@ def is_already_exists(error: StatusError) -> bool:
     return error.reason == "AlreadyExists"
 
 
-async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> bool:
+async def ignoring_gone(write: Awaitable[object], *, or_replaced: bool = False) -> bool:
     """Await a write to an object that may be gone by now; returns whether it was there.
 
     Args:
         write: the call of the registry.
-        another: whether an object that was replaced by one of the same name (409 Conflict) counts as gone, too.
+        or_replaced: whether an object that was replaced by one of the same name (409 Conflict) counts as gone, too.
 
     Raises:
         StatusError: any other error.
@@ -35,7 +35,7 @@ async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> b
     try:
         await write
     except StatusError as error:
-        if error.code != 404 and not (another and error.reason == "Conflict"):
+        if error.code != 404 and not (or_replaced and error.reason == "Conflict"):
             raise
         return False
     return True
@@ -53,7 +53,7 @@ async def ignoring_terminating(create: Awaitable[object]) -> bool:
 
 
 async def write_status(registry: Registry, resource: str, obj: Object, status: Object) -> None:
-    """Replace the status of `obj` unless it is the same; an object that is gone is ignored. Raises StatusError."""
+    """Write `status` unless `obj` has it already; an object that is gone is ignored. Raises StatusError."""
 
     def change(newest: Object) -> None:
         newest["status"] = status

@@ -10,8 +10,7 @@ Differs: pods are listed once, from the registry; upstream lists them from its c
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from podscaler.api.kinds.volumes import persistentvolume
-from podscaler.api.kinds.volumes.persistentvolumeclaim import PROTECTION
+from podscaler.api.kinds.volumes import persistentvolume, persistentvolumeclaim
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
@@ -41,12 +40,12 @@ class ClaimProtection(Reconciler[Key]):
 
     def prime(self) -> Iterable[Key]:
         """All claims that are being deleted, and all volumes that are being deleted and not bound."""
-        claims = [claim for claim in self._registry.list(CLAIMS) if _is_protected_deletion(claim)]
+        claims = [claim for claim in self._registry.list(CLAIMS) if _awaits_release(claim)]
         volumes = [volume for volume in self._registry.list(VOLUMES) if _is_releasable(volume)]
         return [selection.key_of(obj) for obj in (*claims, *volumes)]
 
     async def sync(self, key: Key) -> float | None:
-        """Remove the finalizer from a deleted claim that no pod uses, or from a deleted volume that is not bound."""
+        """Remove the finalizer of a deleted claim that no pod uses, or of a deleted unbound volume; returns None."""
         namespace, _ = key
         if not namespace:
             volume = self._registry.find(VOLUMES, *key)
@@ -54,8 +53,8 @@ class ClaimProtection(Reconciler[Key]):
                 await write_errors.remove_finalizer(self._registry, VOLUMES, *key, persistentvolume.PROTECTION)
             return None
         claim = self._registry.find(CLAIMS, *key)
-        if claim is not None and _is_protected_deletion(claim) and not self._is_used(key):
-            await write_errors.remove_finalizer(self._registry, CLAIMS, *key, PROTECTION)
+        if claim is not None and _awaits_release(claim) and not self._is_used(key):
+            await write_errors.remove_finalizer(self._registry, CLAIMS, *key, persistentvolumeclaim.PROTECTION)
         return None
 
     def _is_used(self, claim_key: Key) -> bool:
@@ -67,7 +66,7 @@ class ClaimProtection(Reconciler[Key]):
 
 def _keys_of_claim(event: ObjectEvent) -> Iterable[Key]:
     """The key of a changed claim that is being deleted, otherwise none."""
-    return [selection.key_of(event.object)] if _is_protected_deletion(event.object) else []
+    return [selection.key_of(event.object)] if _awaits_release(event.object) else []
 
 
 def _keys_of_volume(event: ObjectEvent) -> Iterable[Key]:
@@ -83,9 +82,10 @@ def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
     return [(namespace, claim_name) for claim_name in _claim_names(event.object)]
 
 
-def _is_protected_deletion(claim: Object) -> bool:
+def _awaits_release(claim: Object) -> bool:
     """Whether a claim is being deleted and has the finalizer."""
-    return pods.is_terminating(claim) and PROTECTION in (claim["metadata"].get("finalizers") or [])
+    finalizers = claim["metadata"].get("finalizers") or []
+    return pods.is_terminating(claim) and persistentvolumeclaim.PROTECTION in finalizers
 
 
 def _is_releasable(volume: Object) -> bool:

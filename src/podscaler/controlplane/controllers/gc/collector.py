@@ -1,7 +1,7 @@
 """The garbage collector: deletes or orphans the dependents of deleted objects.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop` over all stored kinds. Owners are solid,
-waiting or gone (`owners`). Actions:
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop` over all stored kinds. An owner (`owners`) is
+solid (it exists), waiting (for the deletion of its dependents, in the foreground) or gone. Actions:
 
 | the object                                     | action                                                             |
 |------------------------------------------------|--------------------------------------------------------------------|
@@ -35,7 +35,7 @@ Key = tuple[str, str, str]
 """Resource key, namespace, name."""
 
 IGNORED = frozenset({"events"})
-"""Kinds without owners and dependents, of which there are many objects."""
+"""The `Resource.key` of kinds without owners and dependents, of which there are many objects."""
 REQUEUE_S = 5.0
 """How often an owner that waits for its dependents is checked, besides their changes."""
 
@@ -48,7 +48,7 @@ class GarbageCollector(Reconciler[Key]):
 
     Args:
         registry: the objects.
-        resources: all stored kinds.
+        resources: all served kinds; those that are stored as objects of another kind (`stored_as`) are left out.
     """
 
     name = "generic-garbage-collector"
@@ -72,7 +72,7 @@ class GarbageCollector(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Every stored kind."""
-        return [Watched(resource, partial(self._keys_of, resource)) for resource in self._resources]
+        return [Watched(resource, partial(self._index, resource)) for resource in self._resources]
 
     def prime(self) -> Iterable[Key]:
         """All objects with owners or finalizers, after a watch broke; at the start the watches list them anyway."""
@@ -87,7 +87,10 @@ class GarbageCollector(Reconciler[Key]):
         ]
 
     async def sync(self, key: Key) -> float | None:
-        """Take the action of the module's table for one object; returns the seconds until the next check, or None."""
+        """Take the action of the module's table for one object.
+
+        Returns the seconds until the next check of an owner that waits, otherwise None. Raises StatusError.
+        """
         resource, _, _ = key
         obj = self._registry.find(*key)
         if obj is None:
@@ -101,7 +104,7 @@ class GarbageCollector(Reconciler[Key]):
             return await self._delete_dependents(key, obj)
         return None
 
-    def _keys_of(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
+    def _index(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
         """Index the references of a changed object; yields the keys of the objects that may need an action now.
 
         These are: the dependents of a deleted object; an object whose references changed, or that is being deleted with
@@ -111,7 +114,7 @@ class GarbageCollector(Reconciler[Key]):
         uid = obj["metadata"]["uid"]
         old_references = self._references.pop(uid, ())
         new_references = () if event.type == "DELETED" else _reference_facts(obj)
-        has_dependents = uid in self._dependent_counts
+        has_dependents = uid in self._dependent_counts  # most objects have none: then no kind is searched for them
         self._recount(old_references, new_references)
         if event.type == "DELETED":
             self._waiting.pop(uid, None)
@@ -210,7 +213,7 @@ class GarbageCollector(Reconciler[Key]):
         """Delete an object with a propagation policy; one that is gone or replaced is ignored."""
         uid = obj["metadata"]["uid"]
         await write_errors.ignoring_gone(
-            self._registry.delete(resource, *selection.key_of(obj), uid=uid, propagation=policy), another=True
+            self._registry.delete(resource, *selection.key_of(obj), uid=uid, propagation=policy), or_replaced=True
         )
 
 

@@ -25,7 +25,7 @@ FIRST_CHECK_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """Deletes Events when they expire. Keys are namespace and name of Events."""
+    """Deletes Events `ttl_s` seconds after they were last counted. Keys are namespace and name of Events."""
 
     name = "event-expiry"
 
@@ -39,7 +39,7 @@ class EventExpiry(Reconciler[Key]):
         return [Watched(EVENTS, _keys_of_new, lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Event, or return the seconds until it expires."""
+        """Delete the Event if it has expired (returns None), or return the seconds until it does."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None

@@ -38,17 +38,17 @@ class FinishedPods(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """Pods."""
-        return [Watched(PODS, self._keys_of_pod, lambda _key: BATCH_S)]
+        return [Watched(PODS, self._index_pod, lambda _key: BATCH_S)]
 
     def prime(self) -> Iterable[str]:
         """The one key, after all pods were indexed."""
         self._finished.clear()
         for pod in self._registry.list(PODS):
-            self._keys_of_pod(ObjectEvent("ADDED", pod))
+            self._index_pod(ObjectEvent("ADDED", pod))
         return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the oldest finished pods beyond the threshold."""
+        """Delete the oldest finished pods beyond the threshold; returns None, as only changes make it necessary."""
         del key
         surplus = max(len(self._finished) - self._kept, 0)
         oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))
@@ -57,7 +57,7 @@ class FinishedPods(Reconciler[str]):
             await write_errors.ignoring_gone(self._registry.delete(PODS, *pod_key, grace_period_s=0))
         return None
 
-    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[str]:
+    def _index_pod(self, event: ObjectEvent) -> Iterable[str]:
         """Note a finished pod, or forget a deleted one; returns the one key if there are too many, otherwise none."""
         key = selection.key_of(event.object)
         if event.type == "DELETED" or not pods.is_finished(event.object):

@@ -49,7 +49,7 @@ class NamespaceDeletion(Reconciler[str]):
     Args:
         registry: the objects.
         clock: for transitions of conditions.
-        resources: all stored kinds; iterated for each namespace, as custom kinds come and go.
+        resources: all served kinds; iterated for each namespace, as custom kinds come and go.
     """
 
     name = "namespace-controller"
@@ -72,7 +72,7 @@ class NamespaceDeletion(Reconciler[str]):
         ]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the remaining objects and write the conditions, or remove the finalizer."""
+        """Delete all objects and write the conditions; remove the finalizer (returns None), or return when to check."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _awaits_deletion(namespace):
             return None
@@ -90,7 +90,7 @@ class NamespaceDeletion(Reconciler[str]):
         return None
 
     def _namespaced_kinds(self) -> dict[str, str]:
-        """The names of namespaced kinds in conditions (`deployments.apps`, `pods.`), by `Resource.key`."""
+        """The names in conditions (`deployments.apps`, `pods.`) of kinds with own namespaced objects, by their keys."""
         return {
             resource.key: f"{resource.plural}.{resource.group}"
             for resource in self._resources
@@ -107,6 +107,7 @@ class NamespaceDeletion(Reconciler[str]):
         return len(self._registry.list(resource, namespace))
 
     async def _delete(self, resource: str, obj: Object) -> None:
+        """Delete one object, which may be gone."""
         await write_errors.ignoring_gone(
             self._registry.delete(resource, *selection.key_of(obj), propagation="Background")
         )

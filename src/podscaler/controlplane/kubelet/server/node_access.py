@@ -86,7 +86,7 @@ class NodeAccess:
         if (user := user_of_certificate(certificate)) is not None:
             return user
         authorization = request.headers.get("Authorization", "")
-        return self._authenticator.user_of(authorization) if authorization else ANONYMOUS
+        return self._authenticator.user_of_header(authorization) if authorization else ANONYMOUS
 
 
 def subresources_of(path: str) -> tuple[str, ...]:
