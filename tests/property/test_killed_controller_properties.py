@@ -101,9 +101,10 @@ class Process:
     def _sync(self, proposal: int, now: int, number: int) -> None:
         if now - self.beat.at >= HEARTBEAT_S * SECOND_NS:
             self.beat = Heartbeat(now)
-        self.past = history.begun(self.past, self.replicas, now)
+        self.past = history.with_first_recommendation(self.past, self.replicas, now)
         self.all_past = stored_history.merged(
-            history.begun(self.all_past, self.replicas, now), History((Recommendation(proposal, now),))
+            history.with_first_recommendation(self.all_past, self.replicas, now),
+            History((Recommendation(proposal, now),)),
         )
         held = self.stabilize(self.past, proposal, now)
         self.past = History(held.recommendations)

@@ -40,7 +40,7 @@ def test_policies_count_the_same(past: History, period_s: int) -> None:
     """What was added and removed within any period is the same."""
     kept, cutoff = stored_history.compacted(past, 0), NOW - period_s * SECOND_NS
     for whole, lasting in ((past.scale_ups, kept.scale_ups), (past.scale_downs, kept.scale_downs)):
-        assert history.changed_since(lasting, cutoff) == history.changed_since(whole, cutoff)
+        assert history.change_since(lasting, cutoff) == history.change_since(whole, cutoff)
 
 
 @given(HISTORIES)
@@ -79,6 +79,6 @@ def test_the_size_is_bounded(count: int) -> None:
             for some in (falling, kept.recommendations)
         )
         assert small >= full
-        assert history.changed_since(kept.scale_ups, second * SECOND_NS) >= history.changed_since(
+        assert history.change_since(kept.scale_ups, second * SECOND_NS) >= history.change_since(
             events, second * SECOND_NS
         )

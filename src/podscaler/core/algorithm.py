@@ -16,7 +16,7 @@ from podscaler.core.calculation import calculation_types, per_pod, totals
 from podscaler.core.calculation.calculation_types import Proposal, Tolerance
 from podscaler.core.limits import cooldown, normalisation
 from podscaler.core.limits.cooldown import Delays
-from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
+from podscaler.core.limits.normalisation import NormalisationInput, Normalised
 from podscaler.core.model import annotated_metrics
 from podscaler.core.model.annotated_metrics import CompletedAutoscaler
 from podscaler.core.model.metric_spec import (
@@ -46,7 +46,7 @@ class Algorithm(Fact, frozen=True, gc=False):
 
     propose: Mapping[type[Metric], Callable[..., Proposal]]
     tolerance: Callable[[Spec, Settings], Tolerance]
-    normalise: Callable[[DesiredReplicas], Normalised]
+    normalise: Callable[[NormalisationInput], Normalised]
     delays: Delays
     scales_to_zero: bool
     complete: Callable[[HorizontalPodAutoscaler], CompletedAutoscaler]

@@ -30,7 +30,7 @@ from podscaler.core.calculation import per_pod, pod_groups
 from podscaler.core.calculation.calculation_types import MetricError, Proposal, Situation, Tolerance
 from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.limits import bounds
-from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
+from podscaler.core.limits.normalisation import NormalisationInput, Normalised
 from podscaler.core.limits.stabilization import READY_FOR_NEW_SCALE, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, Metric, PodsMetric, ResourceMetric, Utilization
@@ -43,11 +43,15 @@ RESOURCE = "cpu"
 UNSUPPORTED_METRIC = (
     "the algorithm v1.1 knows no other metrics than the utilization of cpu by pods and averages of custom metrics"
 )
-LEAST_REPLICAS = 1
+MIN_REPLICAS = 1
 
 
 def propose(metric: Metric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a metric. Raises MetricError if it fails, and for metrics that the algorithm lacks."""
+    """The proposal of a metric; the algorithm's `propose` for every type of metric.
+
+    Raises MetricError if the metric has no proposal or the algorithm lacks it, IncompleteObservation for a measurement
+    of another type.
+    """
     target = metric.target
     if isinstance(metric, PodsMetric) and isinstance(target, Average):
         return _propose_custom(metric, target, measurement, situation)
@@ -72,7 +76,7 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
 
 
 def _propose_custom(metric: PodsMetric, target: Average, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a custom metric. Raises MetricError."""
+    """The proposal of a custom metric. Raises MetricError and IncompleteObservation as `propose`."""
     grouped = per_pod.grouped_samples(metric, measurement, "", situation)
     samples = _samples(grouped, None, situation)
     _check_complete(grouped, samples)
@@ -101,7 +105,7 @@ def _reading(
     grouped: Grouped, requests_milli: Sequence[int], target: Utilization, tolerance: Tolerance
 ) -> tuple[Reading, Fraction]:
     """The samples taken together, and the sum of the utilizations in percent. Raises MetricError."""
-    used_by_request: dict[int, int] = {}
+    used_by_request: dict[int, int] = {}  # pods with equal requests share one fraction: there are few distinct ones
     for index in grouped.counted:
         request_milli = requests_milli[index]
         used_by_request[request_milli] = used_by_request.get(request_milli, 0) + (grouped.values_milli[index] or 0)
@@ -141,10 +145,10 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
     return Tolerance(settings.tolerance, settings.tolerance)
 
 
-def within_bounds(desired: DesiredReplicas) -> Normalised:
-    """The desired replicas within minimum and maximum, at least 1: nothing would scale the target up from 0."""
-    spec, proposal = desired.spec, desired.proposal
-    lowest = max(spec.min_replicas, LEAST_REPLICAS)
+def within_bounds(inputs: NormalisationInput) -> Normalised:
+    """The proposal within minimum and maximum, at least 1: nothing would scale the target up from 0."""
+    spec, proposal = inputs.spec, inputs.proposal
+    lowest = max(spec.min_replicas, MIN_REPLICAS)
     limited_replicas = min(max(proposal, lowest), spec.max_replicas)
     if limited_replicas == proposal:
         reason = "DesiredWithinRange"
@@ -152,7 +156,7 @@ def within_bounds(desired: DesiredReplicas) -> Normalised:
         reason = "TooFewReplicas" if limited_replicas > proposal else "TooManyReplicas"
     limits = Limits(
         wanted=proposal,
-        direction=bounds.direction(proposal, desired.current),
+        direction=bounds.direction(proposal, inputs.current),
         select_policy="",
         policies=(),
         rate_limit=None,
@@ -161,6 +165,6 @@ def within_bounds(desired: DesiredReplicas) -> Normalised:
         result=limited_replicas,
     )
     step = Stabilization(
-        proposal, (), desired.now_ns, None, highest=proposal, lowest=None, result=proposal, held_by=None
+        proposal, (), inputs.now_ns, None, highest=proposal, lowest=None, result=proposal, held_by=None
     )
-    return Normalised(Stabilized(desired.prior_history.recommendations, READY_FOR_NEW_SCALE, step), limits)
+    return Normalised(Stabilized(inputs.prior_history.recommendations, READY_FOR_NEW_SCALE, step), limits)

@@ -1,6 +1,7 @@
 """Chooses the branch of a sync: no scale, disabled at zero replicas, straight to a bound, or by metrics.
 
-Called by `podscaler.core.decide`, for a decision and before it, to find which metrics it needs.
+Called by `podscaler.core.decide`, for a decision and before it, to find which metrics it needs. A new branch: a member
+of `podscaler.core.model.trace.Branch`, a case here and in `decide.decide`, and its texts in `podscaler.explain`.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 """
@@ -29,7 +30,7 @@ class NoScale(Fact, frozen=True, gc=False):
 
 
 def scale_of(spec: Spec, scale: Scale | Failure) -> Scale | NoScale:
-    """The scale, or the error where there is none."""
+    """The observed scale, or the error where the spec names no valid target or the scale could not be read."""
     if spec.target_fault:
         prefix = "invalid API version in scale target reference: "
         return NoScale(spec.target_fault, prefix, is_spec_error=True)
@@ -50,8 +51,12 @@ def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Sett
 
 
 def choose(spec: Spec, zero: ZeroRules, current: int) -> Branch:
-    """The branch for a target with `current` replicas; zero replicas that another one set disable scaling."""
+    """The branch for a target with `current` replicas.
+
+    At zero replicas scaling is disabled unless this autoscaler itself scaled to zero and can scale up again.
+    """
     if current == 0:
+        # With a minimum of 0 only a metric that has a value without pods can ask for more.
         may_scale_up = zero.was_scaled_to_zero and (spec.min_replicas != 0 or zero.scales_on_others)
         return Branch.METRICS if may_scale_up else Branch.DISABLED
     if current > spec.max_replicas:

@@ -1,7 +1,8 @@
-"""Combines the proposals of all metrics: the largest wins, unless failures forbid a conclusion.
+"""Evaluates all metrics of an autoscaler and combines their proposals: the largest wins, unless failures forbid it.
 
-Called by `podscaler.core.decide` where the branch needs metrics. Examples at 4 replicas: proposals 3 and 6 give 6; a
-failed metric and 6 give 6; a failed metric and 3 give no conclusion, because the failed one might want more.
+`podscaler.core.decide` calls `evaluate` where the branch needs metrics; `podscaler.core.failure_responses` calls
+`combine` again for an autoscaler with a failure policy. Examples at 4 replicas: proposals 3 and 6 give 6; a failed
+metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """
@@ -21,14 +22,14 @@ from podscaler.core.model.trace import Combination, MetricFailure
 from podscaler.core.proposals import MetricResult
 
 
-class Combined(Fact, frozen=True, gc=False):
-    """The combined result of the metrics.
+class MetricsEvaluation(Fact, frozen=True, gc=False):
+    """The pods of the target, the result of each metric, and their combination.
 
     Attributes:
         target: the pods of the target, and the selector for the selector store.
-        results: one for each metric; empty if the target's pods are unknown.
-        combination: the conclusion; its `proposal` is None where failures forbid one.
-        failures: the failures of the pods or of metrics, in order; each leads to one event.
+        results: one for each metric, in the order of the spec; empty if the target's pods are unknown.
+        combination: the results taken together; its `proposal` is None where failures forbid one.
+        failures: the failure to find the pods, or those of metrics in order; each that has a reason leads to one event.
         is_spec_error: whether the first failure is an error of the spec (an unknown metric type).
     """
 
@@ -44,36 +45,36 @@ class Combined(Fact, frozen=True, gc=False):
         return tuple([metric_result.status for metric_result in self.results])
 
     @property
-    def winner(self) -> str:
-        """The name of the metric whose proposal won; empty if no metric has a proposal."""
+    def winner_name(self) -> str:
+        """The name of the metric with the largest proposal; empty if no metric has a proposal."""
         index = self.combination.winner
         return "" if index is None else self.results[index].step.name
 
 
-def of_metrics(
+def evaluate(
     spec: Spec, scale: Scale, observation: Observation, *, now_ns: int, tolerance: Tolerance, settings: Settings
-) -> Combined:
-    """The combined result of all metrics of `spec`. Raises IncompleteObservation if a measurement is missing."""
+) -> MetricsEvaluation:
+    """The evaluation of all metrics of `spec`. Raises IncompleteObservation if a measurement is missing or unfit."""
     target = target_pods.find(spec, scale, observation, settings)
     failure = target.step.failure
     if failure is not None:
-        combination = Combination(None, None, error=failure.error)
-        return Combined(target, (), combination, (failure,), is_spec_error=False)
+        combination = Combination(proposal=None, winner=None, error=failure.error)
+        return MetricsEvaluation(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
     results = _results(spec, observation, situation)
-    conclusion = conclude(results, scale.replicas)
-    failed = conclusion.failed
-    return Combined(
+    combination = combine(results, scale.replicas)
+    failed = combination.failed
+    return MetricsEvaluation(
         target,
         results,
-        conclusion,
+        combination,
         tuple([failure for metric_result in results if (failure := metric_result.step.failure)]),
         is_spec_error=bool(failed) and isinstance(spec.metrics[failed[0]], UnknownMetric),
     )
 
 
 def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
-    """The proposal or failure of each metric of the spec, in its order."""
+    """The result of each metric of the spec, in its order."""
     measurements = observation.metrics
     results = []
     for index, metric in enumerate(spec.metrics):
@@ -85,25 +86,28 @@ def _results(spec: Spec, observation: Observation, situation: Situation) -> tupl
     return tuple(results)
 
 
-def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: bool = False) -> Combination:
-    """The conclusion from the results of all metrics.
+def combine(results: Sequence[MetricResult], current: int, *, ignores_missing: bool = False) -> Combination:
+    """The combination of the results of all metrics; its `proposal` is None where none may be applied.
+
+    A metric that failed has no proposal, except where a failure policy keeps its last one.
 
     Args:
+        results: at least one.
         current: the replicas of the target.
-        ignores_failed: whether a metric without a proposal leaves the others free to scale down.
+        ignores_missing: whether the others may scale down without the metrics that have no proposal, as a failure
+            policy can allow.
     """
     winner = _winner(results)
-    proposal = 0 if winner is None else results[winner].step.proposal or 0
+    largest = 0 if winner is None else results[winner].step.proposal or 0
     failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
-    without_proposal = sum([metric_result.step.proposal is None for metric_result in results])
-    error = _error(results, failed)
-    if without_proposal == len(results) or (without_proposal and proposal < current and not ignores_failed):
-        return Combination(None, winner, failed, error)
-    return Combination(proposal, winner, failed, error)
+    missing = sum([metric_result.step.proposal is None for metric_result in results])
+    is_scale_down_forbidden = missing > 0 and not ignores_missing
+    is_forbidden = missing == len(results) or (largest < current and is_scale_down_forbidden)
+    return Combination(None if is_forbidden else largest, winner, failed, _error(results, failed))
 
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; None if all failed. As upstream, any later proposal replaces one of 0."""
+    """The index of the largest proposal; None if there is none. As upstream, any later proposal replaces one of 0."""
     largest, winner = 0, None
     for index, metric_result in enumerate(results):
         proposal = metric_result.step.proposal
@@ -114,7 +118,7 @@ def _winner(results: Sequence[MetricResult]) -> int | None:
 
 def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
     """The error of a sync about its failed metrics, given their indexes; empty if none failed."""
-    failure = results[failed[0]].step.failure if failed else None
-    if failure is None:
+    first_failure = results[failed[0]].step.failure if failed else None
+    if first_failure is None:
         return ""
-    return f"invalid metrics ({len(failed)} invalid out of {len(results)}), first error is: {failure.error}"
+    return f"invalid metrics ({len(failed)} invalid out of {len(results)}), first error is: {first_failure.error}"

@@ -1,11 +1,11 @@
 """Decides about one autoscaler: from an observation to the replicas, status and events, as a pure function.
 
-Called by the controller, the replay and what-if. Example: 4 replicas at 90 % of their requested CPU, with a target of
-60 %, become 6. The stages in order: the branch
-(`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's failure
-policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns where
-there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one that
-applies is used (`algorithm`).
+Called by `podscaler.controller.reconcile`, `podscaler.core.replay`, `podscaler.simulation.engine` and `podscaler
+explain`. Example: 4 replicas at 90 % of their requested CPU, with a target of 60 %, become 6. The stages in order: the
+branch (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's
+failure policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns
+where there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one
+that applies is used (`algorithm`).
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -21,10 +21,10 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.core import algorithm, branch, combine, failure_responses, settle
 from podscaler.core.branch import NoScale
 from podscaler.core.calculation import target_pods
-from podscaler.core.combine import Combined
+from podscaler.core.combine import MetricsEvaluation
 from podscaler.core.decision import Decision, Draft, ErrorKind, warning
 from podscaler.core.limits import bounds, cooldown
-from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
+from podscaler.core.limits.normalisation import NormalisationInput, Normalised
 from podscaler.core.model import history, settings
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.model.history import History
@@ -38,6 +38,7 @@ ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
 BELOW_TARGET = "All metrics below target"
 FALLBACK = "no metric could be read, fallback replicas"
+"""Reasons of a rescale, for its event; all but FALLBACK are those of the HPA controller."""
 
 
 def decide(
@@ -53,11 +54,11 @@ def decide(
     if isinstance(scale, NoScale):
         return _without_scale(spec, observation, prior_history, now_ns, no_scale=scale, flags=flags)
     sync = _Sync(spec, observation, scale, now_ns, flags)
-    prior_history = history.begun(prior_history, scale.replicas, now_ns)
+    prior_history = history.with_first_recommendation(prior_history, scale.replicas, now_ns)
     if sync.branch is Branch.METRICS:
         return _by_metrics(sync, prior_history)
     if sync.branch is Branch.DISABLED:
-        return _paused(sync, prior_history)
+        return _disabled(sync, prior_history)
     if sync.branch is Branch.ABOVE_MAXIMUM:
         return settle.written(sync.draft(prior_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
     return settle.written(sync.draft(prior_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
@@ -95,7 +96,7 @@ def needed_metrics(spec: Spec, observation: Observation, flags: Settings = setti
 
 
 class _Sync:
-    """The inputs of one sync and its branch, for all stages; the stages change its conditions."""
+    """The inputs of one sync that has a scale, and its branch; the stages change its conditions."""
 
     def __init__(self, spec: Spec, observation: Observation, scale: Scale, now_ns: int, flags: Settings) -> None:
         self.spec = spec
@@ -111,7 +112,7 @@ class _Sync:
         self.conditions.set(ABLE_TO_SCALE, "True", "SucceededGetScale", message)
 
     def draft(self, prior_history: History, desired: int, reason: str, **parts: Any) -> Draft:
-        """The draft; `parts` are the fields that not every branch has."""
+        """The draft; `parts` are the fields of Draft that not every branch has."""
         return Draft(
             spec=self.spec,
             observation=self.observation,
@@ -131,7 +132,7 @@ class _Sync:
 def _without_scale(
     spec: Spec, observation: Observation, prior_history: History, now_ns: int, *, no_scale: NoScale, flags: Settings
 ) -> Decision:
-    """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
+    """The decision without a scale: only conditions change; replicas, metrics and observedGeneration stay."""
     old_conditions = observation.status.conditions or ()
     conditions = Conditions(old_conditions, instants.text(now_ns))
     message = f"the HPA controller was unable to get the target's current scale: {no_scale.message}"
@@ -159,50 +160,53 @@ def _without_scale(
     )
 
 
-def _paused(sync: _Sync, prior_history: History) -> Decision:
+def _disabled(sync: _Sync, prior_history: History) -> Decision:
     """The decision about a target with zero replicas that this autoscaler must not scale up."""
     message = "scaling is disabled since the replica count of the target is zero"
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
     if not sync.zero.is_enabled:
         sync.conditions.remove(SCALED_TO_ZERO)
-    return settle.unscaled(sync.draft(failure_responses.interrupted(prior_history), 0, ""))
+    return settle.unscaled(sync.draft(failure_responses.without_unread_since(prior_history), 0, ""))
 
 
 def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     """The decision of a sync whose target is within its bounds: metrics, failure policy, normalisation."""
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
-    combined = combine.of_metrics(
+    evaluation = combine.evaluate(
         spec, scale, sync.observation, now_ns=sync.now_ns, tolerance=tolerance, settings=sync.flags
     )
-    response = failure_responses.respond(spec, combined, prior_history, current=scale.replicas, now_ns=sync.now_ns)
-    combined, prior_history = response.combined, response.prior_history
-    _set_scaling_active(sync.conditions, combined)
+    policy_result = failure_responses.respond(
+        spec, evaluation, prior_history, current=scale.replicas, now_ns=sync.now_ns
+    )
+    evaluation, prior_history = policy_result.evaluation, policy_result.prior_history
+    _set_scaling_active(sync.conditions, evaluation)
     parts = {
-        "combined": combined,
+        "evaluation": evaluation,
         "tolerance": tolerance,
         "events": (
-            *[warning(failure.reason, failure.message) for failure in combined.failures if failure.reason],
-            *response.warnings,
+            *[warning(failure.reason, failure.message) for failure in evaluation.failures if failure.reason],
+            *policy_result.warnings,
         ),
-        "failure_policy": response.step,
+        "failure_policy": policy_result.step,
     }
-    proposal = combined.combination.proposal
+    proposal = evaluation.combination.proposal
     if proposal is None:
         return settle.inconclusive(sync.draft(prior_history, scale.replicas, "", **parts))
-    proposed_replicas = max(proposal, 0)
+    proposed_replicas = max(proposal, 0)  # a proposal is negative after an overflow
     normalised = sync.algorithm.normalise(
-        DesiredReplicas(spec, prior_history, proposed_replicas, scale.replicas, sync.now_ns, sync.flags)
+        NormalisationInput(spec, prior_history, proposed_replicas, scale.replicas, sync.now_ns, sync.flags)
     )
     _set_normalised(sync.conditions, normalised)
     prior_history = msgspec.structs.replace(prior_history, recommendations=normalised.stabilized.recommendations)
-    reason = _reason(proposed_replicas, scale.replicas, combined)
-    return _concluded(sync, prior_history, reason, normalised, **parts)
+    reason = _reason(proposed_replicas, scale.replicas, evaluation)
+    return _from_limits(sync, prior_history, reason, normalised, **parts)
 
 
-def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
-    """The decision, given the count within rates and bounds."""
+def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
+    """The decision, given the count within rates and bounds; `reason` is that of a rescale."""
     current, desired, is_lifted = sync.scale.replicas, normalised.limits.result, False
+    # From zero the limits may leave a count below the minimum; upstream raises it after all of them.
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
         desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
@@ -223,7 +227,7 @@ def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Nor
 
 
 def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
-    """The cooldown, and its condition while it runs; None if there are no delays."""
+    """The cooldown, None if there are no delays; while it runs, the condition AbleToScale is set to False."""
     cooldown_step = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
     if cooldown_step is None or not cooldown_step.is_running:
         return cooldown_step
@@ -242,19 +246,19 @@ def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
     conditions.set(SCALING_LIMITED, str(is_limited), limits.reason, bounds.MESSAGES[limits.reason])
 
 
-def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
+def _set_scaling_active(conditions: Conditions, evaluation: MetricsEvaluation) -> None:
     """Set the condition ScalingActive: by a failure policy that acted, a valid metric, or the first failure."""
-    responses = combined.combination.responses
+    responses = evaluation.combination.responses
     if responses:
         latest = responses[-1]
-        conditions.set(SCALING_ACTIVE, "True", latest.value, failure_responses.message(latest, combined))
+        conditions.set(SCALING_ACTIVE, "True", latest.value, failure_responses.message(latest, evaluation))
         return
-    if combined.combination.proposal is not None:
-        message = f"the HPA was able to successfully calculate a replica count from {combined.winner}"
+    if evaluation.combination.proposal is not None:
+        message = f"the HPA was able to successfully calculate a replica count from {evaluation.winner_name}"
         conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
         return
-    failure = combined.failures[0]
-    if not combined.results:
+    failure = evaluation.failures[0]
+    if not evaluation.results:
         _set_selection_failure(conditions, failure)
         return
     message = f"the HPA was unable to compute the replica count: {failure.message}"
@@ -262,7 +266,7 @@ def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
 
 
 def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> None:
-    """The condition where the target's pods are unknown; none if the autoscaler is gone."""
+    """Set ScalingActive where the target's pods cannot be used; not where the autoscaler is gone (no reason)."""
     if failure.reason == "SelectorRequired":
         message = "the HPA target's scale is missing a selector"
         conditions.set(SCALING_ACTIVE, "False", "InvalidSelector", message)
@@ -270,10 +274,10 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
         conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
 
 
-def _reason(proposed_replicas: int, current: int, combined: Combined) -> str:
+def _reason(proposed_replicas: int, current: int, evaluation: MetricsEvaluation) -> str:
     """The reason of a rescale, from before stabilization and limits; empty if the metrics want no change."""
-    if proposed_replicas != current and FailureResponse.FALLBACK in combined.combination.responses:
+    if proposed_replicas != current and FailureResponse.FALLBACK in evaluation.combination.responses:
         return FALLBACK
     if proposed_replicas > current:
-        return f"{combined.winner} above target"
+        return f"{evaluation.winner_name} above target"
     return BELOW_TARGET if proposed_replicas < current else ""

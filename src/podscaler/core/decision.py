@@ -10,7 +10,7 @@ import msgspec
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
 from podscaler.core.calculation.calculation_types import Tolerance
-from podscaler.core.combine import Combined
+from podscaler.core.combine import MetricsEvaluation
 from podscaler.core.model.history import History
 from podscaler.core.model.observation import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
@@ -56,7 +56,7 @@ class Draft(msgspec.Struct, frozen=True):
     """A decision before the write of the scale; `podscaler.core.settle` completes it.
 
     Attributes:
-        combined: the result of the metrics; None if the branch does not need them.
+        evaluation: the result of the metrics; None if the branch does not need them.
         desired: the count that the scale should have.
         now_ns: the instant at which the sync began.
         reason: the reason of the rescale; empty if there is no rescale.
@@ -77,7 +77,7 @@ class Draft(msgspec.Struct, frozen=True):
     conditions: tuple[Condition, ...]
     prior_history: History
     events: tuple[AutoscalerEvent, ...] = ()
-    combined: Combined | None = None
+    evaluation: MetricsEvaluation | None = None
     tolerance: Tolerance | None = None
     stabilization: Stabilization | None = None
     limits: Limits | None = None

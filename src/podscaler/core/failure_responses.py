@@ -1,6 +1,7 @@
-"""Applies the failure policy of an autoscaler to the combined result of its metrics.
+"""Applies the failure policy of an autoscaler to the evaluation of its metrics.
 
-Called by `podscaler.core.decide` between the metrics and the limits. In this order:
+Called by `podscaler.core.decide` between the metrics and the limits. `podscaler.core.model.failure_policy` parses the
+policy; a new action is also a member of `podscaler.core.model.trace.FailureResponse` and a text in `message`. In order:
 
 1. A metric that cannot be read counts with its last proposal, if that is not older than the policy says.
 2. Where some metrics have no proposal, the others may scale down without them, if the policy ignores those.
@@ -21,7 +22,7 @@ import msgspec
 
 from podscaler.api.machinery import instants
 from podscaler.core import combine, proposals
-from podscaler.core.combine import Combined
+from podscaler.core.combine import MetricsEvaluation
 from podscaler.core.decision import AutoscalerEvent, warning
 from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.history import History, LastProposal
@@ -39,23 +40,25 @@ class PolicyResult(Fact, frozen=True, gc=False):
     """The metrics after the policy.
 
     Attributes:
-        combined: the result of the metrics, with the actions of the policy.
-        prior_history: the history, with the last proposals.
+        evaluation: the evaluation with the actions of the policy.
+        prior_history: the history before this sync, with the last proposals of this sync.
         warnings: the events about the policy.
         step: the policy, for the trace; None if the autoscaler states none.
     """
 
-    combined: Combined
+    evaluation: MetricsEvaluation
     prior_history: History
     warnings: tuple[AutoscalerEvent, ...] = ()
     step: FailurePolicyStep | None = None
 
 
-def respond(spec: Spec, combined: Combined, prior_history: History, *, current: int, now_ns: int) -> PolicyResult:
-    """The result of the policy of `spec` at the instant `now_ns`.
+def respond(
+    spec: Spec, evaluation: MetricsEvaluation, prior_history: History, *, current: int, now_ns: int
+) -> PolicyResult:
+    """The result of the policy of `spec` at the instant `now_ns`; without metric results only the policy is recorded.
 
     Args:
-        combined: the result of the metrics as Kubernetes combines them.
+        evaluation: the metrics as Kubernetes combines them.
         prior_history: the history before this sync.
         current: the replicas of the target.
     """
@@ -63,45 +66,48 @@ def respond(spec: Spec, combined: Combined, prior_history: History, *, current: 
     if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
         prior_history = _without_last_proposals(prior_history)
         if not policy.fault:
-            return PolicyResult(combined, prior_history)
+            return PolicyResult(evaluation, prior_history)
         return PolicyResult(
-            combined, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
+            evaluation, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
         )
-    if combined.results:
-        results = _with_last_proposals(spec, combined.results, prior_history, now_ns)
-        prior_history = _with_new_proposals(policy, combined.results, prior_history, now_ns)
-        combined = msgspec.structs.replace(
-            combined,
+    if evaluation.results:
+        results = _with_last_proposals(spec, evaluation.results, prior_history, now_ns)
+        prior_history = _history_after(policy, evaluation.results, prior_history, now_ns)
+        evaluation = msgspec.structs.replace(
+            evaluation,
             results=results,
             combination=_combination(policy, results, prior_history, current=current, now_ns=now_ns),
         )
-    responses = combined.combination.responses
-    warnings = tuple([warning(response_kind.value, message(response_kind, combined)) for response_kind in responses])
-    return PolicyResult(combined, prior_history, warnings, _step(policy, prior_history))
+    responses = evaluation.combination.responses
+    warnings = tuple([warning(response.value, message(response, evaluation)) for response in responses])
+    return PolicyResult(evaluation, prior_history, warnings, _step(policy, prior_history))
 
 
-def interrupted(prior_history: History) -> History:
-    """The history after a sync of a paused autoscaler: the next one that reads no metric is the first in a row."""
-    return (
-        prior_history
-        if prior_history.unread_since is None
-        else msgspec.structs.replace(prior_history, unread_since=None)
-    )
+def without_unread_since(prior_history: History) -> History:
+    """The history after a sync that needs no metric: the next one that reads none is the first in a row."""
+    if prior_history.unread_since is None:
+        return prior_history
+    return msgspec.structs.replace(prior_history, unread_since=None)
 
 
-def message(response: FailureResponse, combined: Combined) -> str:
-    """The message of the event and of ScalingActive; it has instants, not ages, so that it changes seldom."""
-    failure = combined.failures[0].message
+def message(response: FailureResponse, evaluation: MetricsEvaluation) -> str:
+    """The message of the event and of ScalingActive: with instants, not ages, so that it is the same at most syncs.
+
+    `evaluation` is the one after the policy, with at least one failure.
+    """
+    failure = evaluation.failures[0].message
     if response is FailureResponse.KEPT:
-        steps = [metric_result.step for metric_result in combined.results]
+        steps = [metric_result.step for metric_result in evaluation.results]
         kept_metrics = [
             f"{step.name}, read at {instants.text(step.kept.at)}" for step in steps if step.kept is not None
         ]
         return f"the HPA uses the last value of {' and '.join(kept_metrics)}: {failure}"
     if response is FailureResponse.IGNORED:
-        ignored = [metric_result.step.name for metric_result in combined.results if metric_result.step.proposal is None]
+        ignored = [
+            metric_result.step.name for metric_result in evaluation.results if metric_result.step.proposal is None
+        ]
         return f"the HPA ignores {' and '.join(ignored)}: {failure}"
-    return f"the HPA applies the fallback replicas ({combined.combination.proposal}): {failure}"
+    return f"the HPA applies the fallback replicas ({evaluation.combination.proposal}): {failure}"
 
 
 def _without_last_proposals(prior_history: History) -> History:
@@ -146,10 +152,13 @@ def _with_last_proposal(
     return MetricResult(proposals.status_of(metric, last_proposal.current), step, last_proposal.current)
 
 
-def _with_new_proposals(
+def _history_after(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, now_ns: int
 ) -> History:
-    """The history with the proposals of this sync, and with the instant since which no metric can be read."""
+    """The history with the proposals that this sync computed, and the instant since which no metric can be read.
+
+    That instant is noted only for a policy with fallback replicas.
+    """
     last_proposals = _recent_proposals(policy, prior_history, now_ns)
     if policy.keep_last_ns:
         for metric_result, identity in zip(results, policy.identities, strict=True):
@@ -169,24 +178,26 @@ def _with_new_proposals(
 def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
-    """The combined proposal after the responses of the policy: last values, failed metrics ignored, fallback."""
-    conclusion = combine.conclude(results, current)
-    responses = [FailureResponse.KEPT] if any(metric_result.step.kept is not None for metric_result in results) else []
-    if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
-        conclusion = combine.conclude(results, current, ignores_failed=True)
+    """The combination after the actions of the policy, given the results with the last proposals (rules 1 to 3)."""
+    combination = combine.combine(results, current)
+    responses: list[FailureResponse] = []
+    if any(metric_result.step.kept is not None for metric_result in results):
+        responses.append(FailureResponse.KEPT)
+    if combination.proposal is None and combination.winner is not None and policy.ignores_failed:
+        combination = combine.combine(results, current, ignores_missing=True)
         responses.append(FailureResponse.IGNORED)
     fallback, unread_since_ns = policy.fallback, prior_history.unread_since
     if (
-        conclusion.winner is None
+        combination.winner is None
         and fallback is not None
         and unread_since_ns is not None
         and now_ns - unread_since_ns >= fallback.after_ns
     ):
-        conclusion = msgspec.structs.replace(conclusion, proposal=fallback.replicas)
+        combination = msgspec.structs.replace(combination, proposal=fallback.replicas)
         responses.append(FailureResponse.FALLBACK)
-    if conclusion.proposal is None:
-        return conclusion
-    return msgspec.structs.replace(conclusion, responses=tuple(responses))
+    if combination.proposal is None:
+        return combination  # a kept value that led to no proposal is no action
+    return msgspec.structs.replace(combination, responses=tuple(responses))
 
 
 def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:

@@ -1,7 +1,8 @@
 """Computes the proposal of one metric of any type: replicas and a status entry, or the failure with its texts.
 
 Called by `podscaler.core.combine` for each entry of `spec.metrics`. The calculator for the metric's type is that of the
-algorithm (`podscaler.core.algorithm`); a new type also needs an entry of `_STATUS_BY_TYPE`.
+algorithm (`podscaler.core.algorithm`); a new type also needs an entry of `_STATUS_BY_TYPE`, and a class and a reader in
+`podscaler.core.model.metric_spec`.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric).
 """
@@ -43,21 +44,28 @@ class MetricResult(Fact, frozen=True, gc=False):
 def of_metric(metric: Metric, measurement: Measurement | None, situation: Situation) -> MetricResult:
     """The proposal of `metric`, or its failure.
 
-    Raises IncompleteObservation if `measurement` is None; only a metric with a `fault` needs none.
+    Raises IncompleteObservation if `measurement` is None or of another type; a metric with a `fault` needs none.
     """
     if metric.fault:
-        inner_prefix = metric.inner if metric.has_inner_fault else ""
+        inner_prefix = metric.inner_prefix if metric.has_inner_fault else ""
         return _failed(metric, metric.fault, inner_prefix, None)
     if measurement is None:
         raise IncompleteObservation("an answer is needed")
     try:
         proposal = algorithm.of(situation.settings).propose[type(metric)](metric, measurement, situation)
     except MetricError as error:
-        return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
-    target, subject = _target_number(metric), metric.subject
+        return _failed(metric, f"{metric.calculator_prefix}{error}", metric.inner_prefix, error.calculation)
+    target = _target_number(metric)
     query = measurement.query if isinstance(measurement, Values) else ""
-    calculation = proposal.calculation
-    step = MetricStep(metric.type, metric.name, target, proposal.replicas, calculation, subject=subject, query=query)
+    step = MetricStep(
+        metric.type,
+        metric.name,
+        target,
+        proposal=proposal.replicas,
+        calculation=proposal.calculation,
+        subject=metric.subject,
+        query=query,
+    )
     return MetricResult(status_of(metric, proposal.current), step, proposal.current)
 
 
@@ -68,9 +76,9 @@ def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
 
 def _failed(metric: Metric, message: str, inner_prefix: str, calculation: Calculation | None) -> MetricResult:
     """The result of a failed metric: `message` is the error, `inner_prefix` its further prefix in the sync's error."""
-    failure = MetricFailure(metric.reason, message, f"{metric.outer}{inner_prefix}{message}")
+    failure = MetricFailure(metric.reason, message, f"{metric.outer_prefix}{inner_prefix}{message}")
     target, subject = _target_number(metric), metric.subject
-    step = MetricStep(metric.type, metric.name, target, None, calculation, failure, subject)
+    step = MetricStep(metric.type, metric.name, target, calculation=calculation, failure=failure, subject=subject)
     return MetricResult(NO_STATUS, step)
 
 

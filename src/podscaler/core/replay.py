@@ -1,7 +1,9 @@
 """Decides about the syncs of a recording again, and converts histories from and to their recorded form.
 
-Called by `podscaler replay`, `podscaler explain` and tests; the controller's recorder calls `write_history`. Histories
-and selectors are kept from line to line for each autoscaler, as in a controller; a line that has its own replaces them.
+`podscaler.cli.commands.replay` calls `decisions`; `podscaler.cli.explain`, `podscaler.cli.diagnosis` and
+`podscaler.simulation.evaluation` use a Replay line by line; `podscaler.controller` stores histories with
+`write_history` and `read_history`. Histories and selectors are kept from line to line for each autoscaler, as in a
+controller; a line that has its own replaces them.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
 decoded once, in bounded caches.
@@ -94,32 +96,36 @@ def decisions(
     the decisions of the lines before it.
     """
     replay: Replay | None = None
-    number = 0
+    line_number = 0
     try:
         for line in lines:
-            number += 1
+            line_number += 1
             if not line or line.isspace():
                 continue
             if replay is None:
-                replay = Replay(_with(recording.read_header(line), version, flags))
-            elif decided := replay.read(line):
+                replay = Replay(_with_overrides(recording.read_header(line), version, flags))
+            elif decided := replay.decide_line(line):
                 yield _decision_line(*decided, with_trace=with_trace)
     except RecordingError as error:
-        raise RecordingError(f"line {number}: {error}") from None
+        raise RecordingError(f"line {line_number}: {error}") from None
     except (OSError, EOFError, zlib.error) as error:  # of a compressed file that is damaged
-        raise RecordingError(f"after line {number}: {error}") from None
+        raise RecordingError(f"after line {line_number}: {error}") from None
     if replay is None:
         raise RecordingError("line 1: the recording is empty; its first line must be a header")
 
 
-def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]) -> recording.RecordingHeader:
+def _with_overrides(
+    header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]
+) -> recording.RecordingHeader:
     """The header with another version, unless that is empty, and with other values of some flags."""
     kubernetes = version or header.kubernetes
     return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
 
 
 class Replay:
-    """The state of the replay of one recording.
+    """The state of the replay of one recording: histories, selectors and the latest syncs of its autoscalers.
+
+    Raises RecordingError for flags or a version that cannot be used.
 
     Args:
         header: the first line of the recording, with flags and the version of Kubernetes.
@@ -136,13 +142,19 @@ class Replay:
         self._pods: dict[bytes, Pod] = {}
         self._specs: dict[tuple[str, str, bytes, tuple[tuple[str, str], ...]], Spec] = {}
 
-    def read(self, line_json: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
-        """A sync line with its spec and decision; None for a line that ends an autoscaler. Raises RecordingError."""
+    def decide_line(self, line_json: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
+        """A sync line with its spec and decision (`parse`, then `decide`); None for a line that ends an autoscaler.
+
+        Raises RecordingError.
+        """
         sync = self.parse(line_json)
         return None if sync is None else (sync.line, sync.spec, self.decide(sync))
 
     def parse(self, line_json: bytes) -> RecordedSync | None:
-        """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler. Raises RecordingError."""
+        """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler, which is then forgotten.
+
+        The instant becomes that of the autoscaler's latest sync. Raises RecordingError, also for an earlier instant.
+        """
         line = recording.read_line(line_json)
         try:
             now_ns = instants.parse(line.time)
@@ -158,7 +170,10 @@ class Replay:
             raise RecordingError(str(error)) from None
 
     def decide(self, sync: RecordedSync) -> Decision:
-        """The decision about the sync that `parse` returned last. Raises RecordingError."""
+        """The decision about the sync that `parse` returned last; its history and selector are kept.
+
+        Raises RecordingError.
+        """
         try:
             decision = decide.decide(sync.spec, sync.observation, sync.prior_history, sync.now_ns, self.settings)
             decision = _settled(decision, sync)
@@ -210,13 +225,13 @@ class Replay:
         if line.scale is not None:
             return api_conversion.scale(line.scale)
         if spec.target_fault:
-            return observation.Failure("")
+            return observation.Failure("")  # the target is wrong, so that no scale was read; the text is not used
         raise RecordingError("`scale` is missing")
 
     def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
         """The spec of a recorded autoscaler; equal JSON is parsed once."""
         name, namespace, spec_json = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
-        annotations = failure_policy.of_policy(hpa.metadata.annotations or {})
+        annotations = failure_policy.policy_annotations(hpa.metadata.annotations or {})
         key = namespace, name, spec_json, tuple(sorted(annotations.items()))
         spec = self._specs.get(key)
         if spec is None:
@@ -281,7 +296,7 @@ def _scaled(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: i
 
 
 def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
-    """The line that records a decision; see docs/spec for its form."""
+    """The line that records a decision; docs/recordings.md documents it."""
     return DecisionLine(
         time=line.time,
         hpa=spec.key,

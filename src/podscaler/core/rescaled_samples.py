@@ -17,7 +17,7 @@ from podscaler.api.machinery import quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus
 from podscaler.core.model.observation import Failure, Measurement, Observation, PodSamples, Values
 
-Span = tuple[Fraction, Fraction]
+ValueRange = tuple[Fraction, Fraction]
 """The lowest and the highest exact value behind one that is rounded down: 75 is from 75 to 76."""
 
 
@@ -31,51 +31,53 @@ def lowest_and_highest(
         our_status: the status of our decision about it.
         their_status: the status that another controller wrote.
 
-    Returns None if the two statuses have different metrics or none, or a metric cannot be scaled.
+    Returns None if the two statuses have different metrics or none, or a metric cannot be scaled. Raises ValueError for
+    a reported quantity that cannot be read.
     """
     our_metrics, their_metrics = our_status.current_metrics or (), their_status.current_metrics or ()
     measurements = observation.metrics
     if not our_metrics or not len(our_metrics) == len(their_metrics) == len(measurements):
         return None
-    spans = [
-        _factors(our_metric, their_metric) for our_metric, their_metric in zip(our_metrics, their_metrics, strict=True)
-    ]
-    pairs = list(zip(measurements, spans, strict=True))
-    lowest = [None if span is None else _scaled(measurement, span[0]) for measurement, span in pairs]
-    highest = [None if span is None else _scaled(measurement, span[1]) for measurement, span in pairs]
-    if None in lowest or None in highest:
-        return None
-    return _with(observation, lowest), _with(observation, highest)
+    lowest, highest = [], []
+    for measurement, our_metric, their_metric in zip(measurements, our_metrics, their_metrics, strict=True):
+        factors = _factors(our_metric, their_metric)
+        if factors is None or measurement is None or isinstance(measurement, Failure):
+            return None
+        lowest_factor, highest_factor = factors
+        lowest.append(_scaled(measurement, lowest_factor))
+        highest.append(_scaled(measurement, highest_factor))
+    return _with_measurements(observation, lowest), _with_measurements(observation, highest)
 
 
-def _with(observation: Observation, measurements: Sequence[Measurement | None]) -> Observation:
+def _with_measurements(observation: Observation, measurements: Sequence[Measurement]) -> Observation:
     return msgspec.structs.replace(observation, metrics=tuple(measurements))
 
 
-def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> Span | None:
+def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> ValueRange | None:
     """The lowest and the highest factor from our value to theirs; None if the metrics or values have no ratio."""
     our_value, their_value = _current(our_metric), _current(their_metric)
     if our_metric.type != their_metric.type or our_value is None or their_value is None:
         return None
-    our_span, their_span = _span(our_value), _span(their_value)
-    if our_span is None or their_span is None:
+    our_range, their_range = _exact_range(our_value), _exact_range(their_value)
+    if our_range is None or their_range is None:
         return None
-    (our_lowest, our_highest), (their_lowest, their_highest) = our_span, their_span
+    (our_lowest, our_highest), (their_lowest, their_highest) = our_range, their_range
     return None if our_lowest <= 0 else (their_lowest / our_highest, their_highest / our_lowest)
 
 
 def _current(metric: MetricStatus) -> MetricValueStatus | None:
     """The value in a metric's status; None for a type that is not known."""
-    for source in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
-        if source is not None:
-            return source.current
+    for typed_status in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
+        if typed_status is not None:
+            return typed_status.current
     return None
 
 
-def _span(reported: MetricValueStatus) -> Span | None:
+def _exact_range(reported: MetricValueStatus) -> ValueRange | None:
     """The range of exact values that a reported value, which is rounded down, can stand for; None if there is none."""
     if reported.average_utilization is not None:
         return Fraction(reported.average_utilization), Fraction(reported.average_utilization + 1)
+    # A value of 0 has no ratio; it may stand beside the average that counts.
     quantity_text = reported.value if reported.value not in (None, "0") else reported.average_value
     if quantity_text is None:
         return None
@@ -83,18 +85,13 @@ def _span(reported: MetricValueStatus) -> Span | None:
     return Fraction(milli), Fraction(milli + 1)
 
 
-def _scaled(measurement: Measurement | None, factor: Fraction) -> Measurement | None:
-    """The measurement with each value multiplied; None stays None, and so does a failure."""
-    match measurement:
-        case PodSamples():
-            samples = {
-                pod: msgspec.structs.replace(sample, value_milli=round(sample.value_milli * factor))
-                for pod, sample in measurement.samples.items()
-            }
-            return msgspec.structs.replace(measurement, samples=samples)
-        case Values():
-            return Values(
-                tuple([round(value_milli * factor) for value_milli in measurement.values_milli]), measurement.query
-            )
-        case Failure() | None:
-            return None
+def _scaled(measurement: PodSamples | Values, factor: Fraction) -> Measurement:
+    """The measurement with each value multiplied."""
+    if isinstance(measurement, Values):
+        values_milli = [round(value_milli * factor) for value_milli in measurement.values_milli]
+        return Values(tuple(values_milli), measurement.query)
+    samples = {
+        pod: msgspec.structs.replace(sample, value_milli=round(sample.value_milli * factor))
+        for pod, sample in measurement.samples.items()
+    }
+    return msgspec.structs.replace(measurement, samples=samples)

@@ -30,7 +30,7 @@ WRITE_RETRY_DELAY_NS = 10_000_000
 
 
 def is_conflict(failure: Failure) -> bool:
-    """Whether a failed write of the scale is to be tried again."""
+    """Whether a failed write of the scale is to be tried again, as client-go's `IsConflict` decides."""
     return failure.reason == "Conflict" or (not failure.reason and failure.code == 409)
 
 
@@ -40,8 +40,8 @@ def written(draft: Draft, written_at: int) -> Decision:
     conditions = Conditions(draft.conditions, instants.text(written_at))
     message = f"the HPA controller was able to update the target scale to {desired}"
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
-    is_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
-    _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, is_zero=is_zero)
+    scaled_to_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
+    _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, scaled_to_zero=scaled_to_zero)
     event = AutoscalerEvent("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
     status = _status(draft, desired, conditions.as_tuple(), scaled_at=written_at)
     return msgspec.structs.replace(
@@ -68,13 +68,13 @@ def refused(draft: Draft, attempted_at: int, error: str) -> Decision:
 
 
 def unscaled(draft: Draft) -> Decision:
-    """The decision that leaves the scale as it is."""
+    """The decision that leaves the scale as it is: the metrics call for no change, or scaling is disabled."""
     replicas = draft.scale.replicas
     return _decision(draft, replicas, _status(draft, replicas, draft.conditions))
 
 
 def inconclusive(draft: Draft) -> Decision:
-    """The decision of a sync whose metrics allow no conclusion."""
+    """The decision of a sync whose failed metrics allow no proposal."""
     error = _partial_error(draft)
     prefix = f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: "
     event = AutoscalerEvent("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
@@ -90,7 +90,13 @@ def _decision(
     write: Write | None = None,
     error: str | None = None,
 ) -> Decision:
-    """The decision that leaves scale and history alone; `error` None if that of the metrics, at the end of the sync."""
+    """The decision that leaves scale and history alone; `write` is only recorded in the trace.
+
+    Args:
+        desired: for the trace; None if the sync ended before there was a count.
+        error: the error with which the sync ends early; None if it reaches its last step, with the error of the metrics
+            that failed, if any did.
+    """
     full_error = _partial_error(draft) if error is None else error
     return Decision(
         replicas=None,
@@ -100,7 +106,7 @@ def _decision(
         trace=_trace(draft, write, full_error, desired),
         error=full_error,
         error_kind=_error_kind(draft),
-        selector=draft.combined.target.selector if draft.combined else None,
+        selector=draft.evaluation.target.selector if draft.evaluation else None,
         reached_end=error is None,
     )
 
@@ -129,11 +135,11 @@ def unreported(decision: Decision, stored_status: HorizontalPodAutoscalerStatus,
     )
 
 
-def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bool) -> None:
+def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, scaled_to_zero: bool) -> None:
     """Set the condition ScaledToZero; it is removed where the feature is off."""
     if not is_enabled:
         conditions.remove(SCALED_TO_ZERO)
-    elif is_zero:
+    elif scaled_to_zero:
         conditions.set(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
     else:
         message = "the HPA controller did not scale the workload to zero"
@@ -142,14 +148,14 @@ def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bo
 
 def _partial_error(draft: Draft) -> str:
     """The error of a sync some of whose metrics failed; empty if none did."""
-    return draft.combined.combination.error if draft.combined else ""
+    return draft.evaluation.combination.error if draft.evaluation else ""
 
 
 def _error_kind(draft: Draft) -> ErrorKind:
     """The kind of the error about the metrics, NONE if there is none."""
-    if draft.combined is None or not draft.combined.combination.error:
+    if draft.evaluation is None or not draft.evaluation.combination.error:
         return ErrorKind.NONE
-    return ErrorKind.SPEC if draft.combined.is_spec_error else ErrorKind.INTERNAL
+    return ErrorKind.SPEC if draft.evaluation.is_spec_error else ErrorKind.INTERNAL
 
 
 def _status(
@@ -157,7 +163,7 @@ def _status(
 ) -> HorizontalPodAutoscalerStatus:
     """The status that the decision reports."""
     old = draft.observation.status
-    statuses = draft.combined.statuses if draft.combined else ()
+    statuses = draft.evaluation.statuses if draft.evaluation else ()
     return HorizontalPodAutoscalerStatus(
         observed_generation=draft.observation.generation if draft.settings.gates.generation else None,
         last_scale_time=old.last_scale_time if scaled_at is None else instants.text(scaled_at),
@@ -169,16 +175,20 @@ def _status(
 
 
 def with_change(spec: Spec, prior_history: History, change: int, changed_at: int) -> History:
-    """The history with the scale event of a `change` by us, or (on standby) by others; the same without a behavior."""
+    """The history with the scale event of a `change` of the replicas; the same without a behavior or a change.
+
+    `podscaler.controller.reconcile.reconcile` calls it, too: on standby for a change by another controller, and to
+    store the history before the scale is written.
+    """
     behavior = spec.behavior
     if behavior is None or not change:
         return prior_history
     if change > 0:
-        ups = history.recorded(
+        ups = history.with_scale_event(
             prior_history.scale_ups, ScaleEvent(change, changed_at), changed_at - behavior.up.longest_period_ns
         )
         return msgspec.structs.replace(prior_history, scale_ups=ups)
-    downs = history.recorded(
+    downs = history.with_scale_event(
         prior_history.scale_downs, ScaleEvent(-change, changed_at), changed_at - behavior.down.longest_period_ns
     )
     return msgspec.structs.replace(prior_history, scale_downs=downs)
@@ -186,7 +196,7 @@ def with_change(spec: Spec, prior_history: History, change: int, changed_at: int
 
 def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -> Trace:
     """The trace of the whole decision; `write` is None if the scale is not written."""
-    combined = draft.combined
+    evaluation = draft.evaluation
     return Trace(
         now=draft.now_ns,
         autoscaler=draft.spec.key,
@@ -201,9 +211,9 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
         behavior=draft.spec.behavior,
         tolerance_down=draft.tolerance.down if draft.tolerance else None,
         tolerance_up=draft.tolerance.up if draft.tolerance else None,
-        selection=combined.target.step if combined else None,
-        metrics=tuple([metric_result.step for metric_result in combined.results]) if combined else (),
-        combination=combined.combination if combined else None,
+        selection=evaluation.target.step if evaluation else None,
+        metrics=tuple([metric_result.step for metric_result in evaluation.results]) if evaluation else (),
+        combination=evaluation.combination if evaluation else None,
         stabilization=draft.stabilization,
         limits=draft.limits,
         is_lifted=draft.is_lifted,

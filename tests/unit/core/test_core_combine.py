@@ -8,7 +8,7 @@ import pytest
 
 from podscaler.core import combine
 from podscaler.core.calculation.calculation_types import Tolerance
-from podscaler.core.combine import Combined
+from podscaler.core.combine import MetricsEvaluation
 from podscaler.core.model.observation import IncompleteObservation, Measurement, Scale
 from podscaler.core.model.settings import DEFAULT
 from podscaler.core.model.trace import Combination
@@ -17,13 +17,13 @@ from podscaler.testing.decisions import DOWN, NOW, external_metric, observed, re
 TOLERANCE = Tolerance(0.1, 0.1)
 
 
-def combined(*proposals: int | None, replicas: int = 5) -> Combined:
+def combined(*proposals: int | None, replicas: int = 5) -> MetricsEvaluation:
     """Metrics that propose these counts (None: failing)."""
     spec = scaler(*[external_metric(average="1") for _ in proposals])
     answers: list[Measurement] = [DOWN if each is None else values(each * 1000) for each in proposals]
     observation = observed(*answers, replicas=replicas)
     assert isinstance(observation.scale, Scale)
-    return combine.of_metrics(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
+    return combine.evaluate(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_spec_errors(first: dict[str, object], second: dict[str, object], is_spe
     spec = scaler(first, second)
     observation = observed(DOWN, DOWN)
     assert isinstance(observation.scale, Scale)
-    found = combine.of_metrics(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
+    found = combine.evaluate(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
     assert found.is_spec_error is is_spec_error
 
 
@@ -93,7 +93,7 @@ def test_missing_answer_is_named() -> None:
     observation = observed(using(3, 500))
     assert isinstance(observation.scale, Scale)
     with pytest.raises(IncompleteObservation, match=r"^metrics\[1\]: an answer is needed$"):
-        combine.of_metrics(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
+        combine.evaluate(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
 
 
 def test_no_pods_to_tell() -> None:
@@ -101,7 +101,7 @@ def test_no_pods_to_tell() -> None:
     spec = scaler()
     observation = observed(selector="")
     assert isinstance(observation.scale, Scale)
-    found = combine.of_metrics(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
+    found = combine.evaluate(spec, observation.scale, observation, now_ns=NOW, tolerance=TOLERANCE, settings=DEFAULT)
     assert (found.combination, found.results, found.statuses) == (
         Combination(None, None, error="selector is required"),
         (),

@@ -109,7 +109,7 @@ def test_the_field_counts_before_annotations() -> None:
 def test_annotations_and_field_state_the_same() -> None:
     """A migration from one kind to the other keeps the policy."""
     stated = OnMetricFailureSpec("5m", True, FallbackReplicasSpec(3, "10m"))
-    assert failure_policy.parse_annotations(failure_policy.annotations_of(stated)) == stated
+    assert failure_policy.parse_annotations(failure_policy.as_annotations(stated)) == stated
 
 
 def test_identities_tell_edited_metrics_apart() -> None:

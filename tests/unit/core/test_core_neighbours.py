@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.api.machinery import selectors
-from podscaler.core.model.selector_store import Namespace, SelectorStore
+from podscaler.core.model.selector_store import NamespaceSelectors, SelectorStore
 from podscaler.testing.decisions import labelled, pod
 
 FRONT = labelled(pod(), {"app": "web", "tier": "front"})
@@ -44,7 +44,7 @@ def test_replaced_and_forgotten() -> None:
 
 def test_filed_under_the_least_common_label() -> None:
     """A label that all selectors share does not make lookups slow: no more than the own application's are tried."""
-    namespace = Namespace()
+    namespace = NamespaceSelectors()
     for index in range(100):
         namespace.store(f"ns/{index}", selectors.parse(f"env=prod,app=a{index}"))
     tried = max(len(keys) for keys in namespace._keys_by_label.values())

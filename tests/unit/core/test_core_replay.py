@@ -264,7 +264,7 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for turn in range(10):
         own = pod(metadata={"name": f"p{turn}", "labels": {"app": "web"}})
         line = sync(turn, pods=[own], hpa=hpa(maxReplicas=10 + turn))
-        assert reader.read(json.dumps(line).encode()) is not None
+        assert reader.decide_line(json.dumps(line).encode()) is not None
     assert (len(reader._pods), len(reader._specs)) <= (3, 3)
 
 

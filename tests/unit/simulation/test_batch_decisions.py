@@ -20,7 +20,7 @@ from podscaler.core.calculation import per_pod, totals
 from podscaler.core.calculation.calculation_types import MetricError, Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.limits import normalisation
-from podscaler.core.limits.normalisation import DesiredReplicas
+from podscaler.core.limits.normalisation import NormalisationInput
 from podscaler.core.model import history, settings
 from podscaler.core.model.metric_spec import Average, ResourceMetric, Total, Utilization
 from podscaler.core.model.observation import ContainerRequests, Pod, PodSamples, Sample, Values
@@ -281,10 +281,10 @@ steps = st.tuples(st.integers(0, 90) | st.sampled_from([15, 15, 60]), st.integer
 def test_limits_of_any_history(spec, current, proposals):
     """Windows, policies and bounds of a sequence of proposals, each after the rescales before."""
     kernel, now = KernelLimits(spec, settings.DEFAULT, (current, 0)), 0
-    past = history.begun(history.EMPTY, current, 0)
+    past = history.with_first_recommendation(history.EMPTY, current, 0)
     for after_s, wanted in proposals:
         now += after_s * SECOND_NS
-        normalised = normalisation.by_windows(DesiredReplicas(spec, past, wanted, current, now, settings.DEFAULT))
+        normalised = normalisation.by_windows(NormalisationInput(spec, past, wanted, current, now, settings.DEFAULT))
         past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
         assert kernel.limited(wanted, current, now) == normalised.limits.result
         change, current = normalised.limits.result - current, normalised.limits.result

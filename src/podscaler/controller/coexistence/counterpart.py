@@ -50,7 +50,7 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
 
 def _failure_annotations(policy: Object) -> dict[str, str]:
     """The annotations with the failure policy of a PodAutoscaler: a HorizontalPodAutoscaler has no field for it."""
-    return failure_policy.annotations_of(msgspec.convert(policy, OnMetricFailureSpec))
+    return failure_policy.as_annotations(msgspec.convert(policy, OnMetricFailureSpec))
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:

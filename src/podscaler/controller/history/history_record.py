@@ -145,7 +145,7 @@ def is_as_good(stored_record: HistoryRecord, latest: HistoryRecord) -> bool:
         latest.writer,
         latest.replicas,
         latest.goes_on,
-    ) and stored_history.is_equivalent(stored_record.history, latest.history, goes_on=latest.goes_on)
+    ) and stored_history.is_equivalent(stored_record.history, latest.history, is_renewed=latest.goes_on)
 
 
 def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:

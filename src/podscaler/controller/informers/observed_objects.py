@@ -125,8 +125,8 @@ def _autoscaler_decoder(
 
 def _has_same_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
     """Whether two versions of an autoscaler have the same spec and failure policy."""
-    old_policy = failure_policy.of_policy(old.metadata.annotations or {})
-    new_policy = failure_policy.of_policy(new.metadata.annotations or {})
+    old_policy = failure_policy.policy_annotations(old.metadata.annotations or {})
+    new_policy = failure_policy.policy_annotations(new.metadata.annotations or {})
     return old.spec == new.spec and old_policy == new_policy
 
 

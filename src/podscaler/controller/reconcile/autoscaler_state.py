@@ -29,7 +29,7 @@ from podscaler.controller.informers import consistency
 from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.core.model import history, stored_history
 from podscaler.core.model.history import History
-from podscaler.core.model.selector_store import Namespace, SelectorStore
+from podscaler.core.model.selector_store import NamespaceSelectors, SelectorStore
 from podscaler.kube.client.client import is_conflict
 from podscaler.kube.informers.cache import Key
 
@@ -229,7 +229,7 @@ class AutoscalerStates:
             self._selectors.forget("/".join(key))
         state.conflicting = kept_keys
 
-    def neighbours(self, namespace: str) -> Namespace:
+    def neighbours(self, namespace: str) -> NamespaceSelectors:
         """The selectors of the autoscalers of a namespace."""
         return self._selectors.namespace(namespace)
 

@@ -35,7 +35,7 @@ _NOT_FILLED: Filled = {}
 
 
 def propose_resource(metric: ResourceMetric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a Resource or ContainerResource metric. Raises MetricError."""
+    """The proposal of a Resource or ContainerResource metric. Raises as `grouped_samples`, MetricError also later."""
     grouped = grouped_samples(metric, measurement, metric.resource, situation)
     gauge: _AverageGauge | _UtilizationGauge
     if isinstance(metric.target, Utilization):
@@ -50,19 +50,21 @@ def propose_resource(metric: ResourceMetric, measurement: Measurement, situation
 
 
 def grouped_samples(
-    metric: ResourceMetric | PodsMetric, measurement: Measurement, readiness_of: str, situation: Situation
+    metric: ResourceMetric | PodsMetric, measurement: Measurement, readiness_resource: str, situation: Situation
 ) -> Grouped:
-    """The pods of the target, grouped by their samples of a metric. Raises MetricError.
+    """The pods of the target, grouped by their samples of a metric; `podscaler.core.algorithm_v1_1` calls it, too.
 
     Args:
-        readiness_of: the resource whose readiness rules apply (only `cpu` has some).
+        readiness_resource: the resource whose readiness rules apply: `cpu`; other texts, such as "", have none.
+
+    Raises MetricError if the query failed, or no sample counts; IncompleteObservation for a measurement without pods.
     """
     api = "custom metrics API" if isinstance(metric, PodsMetric) else "resource metrics API"
-    return _grouped(_samples(measurement, metric.fetch, api), readiness_of, situation)
+    return _grouped(_samples(measurement, metric.query_prefix, api), readiness_resource, situation)
 
 
 def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a Pods metric. Raises MetricError."""
+    """The proposal of a Pods metric. Raises as `propose_resource`."""
     grouped = grouped_samples(metric, measurement, "", situation)
     gauge = _AverageGauge(metric.average_milli, situation.tolerance)
     replicas, calculation, first_reading = _calculate(gauge, grouped, situation)
@@ -72,7 +74,7 @@ def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situat
 
 
 def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
-    """The samples by pod. Raises MetricError with the message of upstream if there are none."""
+    """The samples by pod. Raises MetricError with upstream's message if there are none; IncompleteObservation."""
     if isinstance(measurement, Failure):
         raise MetricError(f"{fetch}unable to fetch metrics from {api}: {measurement.message}")
     if not isinstance(measurement, PodSamples):
@@ -127,7 +129,7 @@ class _UtilizationGauge:
         return Reading(usage_milli, len(members), requests_milli, current_pct, average_milli, ratio, is_within)
 
     def on_target(self, index: int) -> int:
-        """The usage of a pod that is on target, or at its request if the target is lower."""
+        """The usage of a pod that is on target, or at its request if the target is lower, as upstream assumes."""
         amount = numbers.wrap64(self.requests_milli[index] * max(100, self._target_pct))
         return numbers.divide_toward_zero(amount, 100)
 
@@ -162,7 +164,7 @@ _Gauge = _UtilizationGauge | _AverageGauge
 
 def _counted_milli(grouped: Grouped) -> int:
     """The sum of the samples that count."""
-    values_milli, counted = grouped.values_milli, grouped.counted
+    values_milli, counted = grouped.values_milli, grouped.counted  # mostly all pods count: no copy then
     if len(counted) < len(values_milli):
         values_milli = [values_milli[index] for index in counted]
     return sum(filter(None, values_milli))
@@ -173,7 +175,7 @@ class _SecondResult(NamedTuple):
 
     reading: Reading
     replicas: int
-    pods: int
+    pods_counted: int
     outcome: Outcome
 
 
@@ -200,7 +202,7 @@ def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[i
             ready_pods,
             first_reading,
             second_result.reading,
-            second_result.pods,
+            second_result.pods_counted,
             second_result.outcome,
         )
         return second_result.replicas, calculation, first_reading

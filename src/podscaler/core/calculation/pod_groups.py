@@ -54,7 +54,10 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
 
 
 def _rules(pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
-    """The rule for each pod, given its sample; where all are ready for long, only the samples matter."""
+    """The rule for each pod, given its sample.
+
+    Where the latest started of the pods is ready and past the initialization period, only the samples matter.
+    """
     is_cpu, latest_start = resource == "cpu", pods.latest_start
     starting_ns = situation.settings.cpu_initialization_period_ns if is_cpu else 0
     if latest_start is not None and latest_start + starting_ns <= situation.now_ns:

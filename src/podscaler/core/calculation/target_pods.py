@@ -19,12 +19,13 @@ SELECTOR_REQUIRED = "selector is required"
 
 
 class TargetPods(Fact, frozen=True, gc=False):
-    """The pods of the target, or why they are unknown.
+    """The pods of the target, or why they cannot be used.
 
     Attributes:
         selector: what to store for this autoscaler in the selector store; None: leave the stored one.
-        pods: empty where `step.failure` says why they are unknown; a failure without reason has no event.
-        step: the selection, for the trace.
+        pods: the pods that the selector matches; not to be used where `step.failure` is set, and then mostly empty.
+        step: the selection, for the trace; its `failure` says why the pods cannot be used. A failure without reason has
+            no event.
     """
 
     selector: Selector | None
@@ -33,7 +34,7 @@ class TargetPods(Fact, frozen=True, gc=False):
 
 
 def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings) -> TargetPods:
-    """The pods of the observation that the scale's selector matches."""
+    """The pods of the observation that the scale's selector matches, or the first failure of the checks."""
     if not scale.selector:
         return _failed(scale, "SelectorRequired", SELECTOR_REQUIRED)
     try:

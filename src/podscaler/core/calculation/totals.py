@@ -18,7 +18,7 @@ from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
 
 def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of an Object metric. Raises MetricError."""
+    """The proposal of an Object metric. Raises MetricError, and IncompleteObservation for a measurement of pods."""
     usage_milli = _object_usage(metric, measurement)
     if isinstance(metric.target, Total):
         return _of_total(usage_milli, metric.target.milli, situation)
@@ -30,7 +30,10 @@ def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Si
 
 
 def propose_external(metric: ExternalMetric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of an External metric. Raises MetricError."""
+    """The proposal of an External metric. Raises as `propose_object`.
+
+    As upstream, its sums and averages saturate where those of an Object metric wrap.
+    """
     values_milli = _external_values(metric, measurement)
     if isinstance(metric.target, Total):
         return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
@@ -38,14 +41,14 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
     target_milli = metric.average_milli
     replicas = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
     reported_milli = numbers.INT64_MAX
-    if float(usage_milli) < 2.0**63:
+    if float(usage_milli) < 2.0**63:  # else Go's conversion of the average to int64 would overflow
         reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
     return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
 
 
 def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
     """The value of an Object metric. Raises MetricError if there is not exactly one."""
-    prefix = f"{metric.fetch}unable to fetch metrics from custom metrics API: "
+    prefix = f"{metric.query_prefix}unable to fetch metrics from custom metrics API: "
     if isinstance(measurement, Failure):
         raise MetricError(f"{prefix}{measurement.message}")
     if not isinstance(measurement, Values):
@@ -61,11 +64,13 @@ def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
 def _external_values(metric: ExternalMetric, measurement: Measurement) -> tuple[int, ...]:
     """The values of an External metric. Raises MetricError if there is none."""
     if isinstance(measurement, Failure):
-        raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {measurement.message}")
+        raise MetricError(
+            f"{metric.query_prefix}unable to fetch metrics from external metrics API: {measurement.message}"
+        )
     if not isinstance(measurement, Values):
         raise IncompleteObservation("an answer with values is needed")
     if not measurement.values_milli:
-        raise MetricError(f"{metric.fetch}no metrics returned from external metrics API")
+        raise MetricError(f"{metric.query_prefix}no metrics returned from external metrics API")
     return measurement.values_milli
 
 
@@ -116,15 +121,15 @@ def _ready_pods(situation: Situation) -> int:
 
 
 def _of_average(
-    usage_milli: int, target_milli: int, wanted_replicas: int, reported_milli: int, situation: Situation
+    usage_milli: int, target_milli: int, scaled_replicas: int, reported_milli: int, situation: Situation
 ) -> Proposal:
-    """The proposal `wanted_replicas`, unless the value is close to the target times the replicas of the status."""
+    """The proposal `scaled_replicas`, unless the value is close to the target times the replicas of the status."""
     replicas = situation.status_replicas
     ratio = numbers.divide(float(usage_milli), float(target_milli) * float(replicas))
     is_within = situation.tolerance.allows(ratio)
     outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
     return Proposal(
-        replicas if is_within else wanted_replicas,
+        replicas if is_within else scaled_replicas,
         MetricValueStatus(average_value=status_text.decimal(reported_milli)),
         OfAverage(usage_milli, replicas, ratio, is_within, reported_milli, outcome),
     )

@@ -23,10 +23,14 @@ MESSAGES = {
 
 WITHIN_RANGE = "DesiredWithinRange"
 
+SCALE_UP_LIMIT_FACTOR = 2.0
+SCALE_UP_LIMIT_MINIMUM = 4.0
+"""The fixed rate without a behavior: the HPA controller's scaleUpLimitFactor and scaleUpLimitMinimum."""
+
 
 def without_behavior(spec: Spec, stabilized: int, current: int) -> Limits:
     """`stabilized` within minimum and maximum, and at most twice the current count (at least 4)."""
-    rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
+    rate_limit = numbers.int32_of_float(max(SCALE_UP_LIMIT_FACTOR * float(current), SCALE_UP_LIMIT_MINIMUM))
     highest, reason = _nearer_highest(spec, rate_limit)
     if stabilized < spec.min_replicas:
         limited_replicas, reason = spec.min_replicas, "TooFewReplicas"
@@ -40,21 +44,29 @@ def without_behavior(spec: Spec, stabilized: int, current: int) -> Limits:
         select_policy="",
         policies=(),
         rate_limit=rate_limit,
-        bound=None if reason is WITHIN_RANGE else limited_replicas,
+        bound=None if reason == WITHIN_RANGE else limited_replicas,
         reason=reason,
         result=limited_replicas,
     )
 
 
 def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int) -> Limits:
-    """`stabilized` as far as the policies and the bound of its direction allow."""
-    change = direction(stabilized, current)
-    if change is Direction.UNCHANGED:
-        events = rates.prior_history
+    """`stabilized` as far as the policies and the bound of its direction allow; an unchanged count is not limited."""
+    step_direction = direction(stabilized, current)
+    if step_direction is Direction.UNCHANGED:
         return Limits(
-            stabilized, change, "", (), None, None, WITHIN_RANGE, stabilized, events.scale_ups, events.scale_downs
+            wanted=stabilized,
+            direction=step_direction,
+            select_policy="",
+            policies=(),
+            rate_limit=None,
+            bound=None,
+            reason=WITHIN_RANGE,
+            result=stabilized,
+            scale_ups=rates.prior_history.scale_ups,
+            scale_downs=rates.prior_history.scale_downs,
         )
-    if change is Direction.UP:
+    if step_direction is Direction.UP:
         policy_limit = policies.scale_up_limit(rates, current)
         bound, reason = _nearer_highest(spec, policy_limit.limit)
         limited_replicas = min(stabilized, bound)
@@ -64,16 +76,16 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
         limited_replicas = max(stabilized, bound)
     is_limited = limited_replicas != stabilized
     return Limits(
-        stabilized,
-        change,
-        policy_limit.select_policy,
-        policy_limit.budgets,
-        policy_limit.limit,
-        bound if is_limited else None,
-        reason if is_limited else WITHIN_RANGE,
-        limited_replicas,
-        rates.prior_history.scale_ups,
-        rates.prior_history.scale_downs,
+        wanted=stabilized,
+        direction=step_direction,
+        select_policy=policy_limit.select_policy,
+        policies=policy_limit.budgets,
+        rate_limit=policy_limit.limit,
+        bound=bound if is_limited else None,
+        reason=reason if is_limited else WITHIN_RANGE,
+        result=limited_replicas,
+        scale_ups=rates.prior_history.scale_ups,
+        scale_downs=rates.prior_history.scale_downs,
     )
 
 

@@ -15,12 +15,12 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Limits
 
 
-class DesiredReplicas(Fact, frozen=True, gc=False):
+class NormalisationInput(Fact, frozen=True, gc=False):
     """The replicas that the metrics propose, and the facts that limit them.
 
     Attributes:
         prior_history: the history before this sync.
-        proposal: the proposal of the metrics.
+        proposal: the proposal of the metrics, 0 or more.
         current: the replicas of the target.
         now_ns: the instant of the sync.
     """
@@ -40,15 +40,15 @@ class Normalised(Fact, frozen=True, gc=False):
     limits: Limits
 
 
-def by_windows(desired: DesiredReplicas) -> Normalised:
-    """The desired replicas limited by the windows, and then by rates and bounds, as the current algorithm does."""
-    spec, prior_history, now_ns = desired.spec, desired.prior_history, desired.now_ns
+def by_windows(inputs: NormalisationInput) -> Normalised:
+    """The proposal limited by the windows, and then by rates and bounds, as the current algorithm does."""
+    spec, prior_history, now_ns = inputs.spec, inputs.prior_history, inputs.now_ns
     if spec.behavior is None:
-        stabilized = stabilization.by_flag(prior_history.recommendations, desired.proposal, now_ns, desired.settings)
-        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, desired.current))
-    windows_ns = stabilization.windows_ns(spec.behavior, desired.settings)
+        stabilized = stabilization.by_flag(prior_history.recommendations, inputs.proposal, now_ns, inputs.settings)
+        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, inputs.current))
+    windows_ns = stabilization.windows_ns(spec.behavior, inputs.settings)
     stabilized = stabilization.by_behavior(
-        prior_history.recommendations, desired.proposal, desired.current, now_ns=now_ns, windows_ns=windows_ns
+        prior_history.recommendations, inputs.proposal, inputs.current, now_ns=now_ns, windows_ns=windows_ns
     )
-    rates = PolicyFacts(spec.behavior, prior_history, now_ns, desired.settings.emulation)
-    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, desired.current))
+    rates = PolicyFacts(spec.behavior, prior_history, now_ns, inputs.settings.emulation)
+    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, inputs.current))

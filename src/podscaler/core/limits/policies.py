@@ -59,11 +59,12 @@ def scale_down_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
 
 
 def _limit(rules: Rules, rates: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
-    """The limit in the direction of `sign` (1: up, -1: down)."""
+    """The limit in the direction of `sign` (1: up, -1: down); `Min` and `Max` refer to the size of the change."""
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
     budgets = tuple([_budget(policy, current, rates, sign=sign) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
+    # Without policies upstream's loop keeps its start value, so that Min does not limit and Max allows no change.
     takes_lowest = (rules.select_policy == "Min") == (sign > 0)
     limit = min(limits, default=numbers.INT32_MAX) if takes_lowest else max(limits, default=numbers.INT32_MIN)
     return PolicyLimit(rules.select_policy, max(limit, current) if sign > 0 else min(limit, current), budgets)
@@ -72,8 +73,8 @@ def _limit(rules: Rules, rates: PolicyFacts, current: int, *, sign: int) -> Poli
 def _budget(policy: Policy, current: int, rates: PolicyFacts, *, sign: int) -> PolicyBudget:
     """What a policy allows in the direction of `sign` (1: up, -1: down) from the count at the start of its period."""
     cutoff = rates.now_ns - policy.period_ns
-    added = history.changed_since(rates.prior_history.scale_ups, cutoff)
-    removed = history.changed_since(rates.prior_history.scale_downs, cutoff)
+    added = history.change_since(rates.prior_history.scale_ups, cutoff)
+    removed = history.change_since(rates.prior_history.scale_downs, cutoff)
     start = numbers.wrap32(current - added + removed)
     if policy.type == "Pods":
         limit = numbers.wrap32(start + sign * policy.value)

@@ -49,14 +49,14 @@ class Stabilized(Fact, frozen=True, gc=False):
 def by_flag(recommendations: Recommendations, proposal: int, now_ns: int, settings: Settings) -> Stabilized:
     """Without behavior: the highest of the proposal and the recommendations in the flag's window."""
     cutoff = now_ns - settings.downscale_stabilization_ns
-    highest, held_by, reused = proposal, None, None
+    highest, held_by, outdated_index = proposal, None, None
     for index, recommendation in enumerate(recommendations):
         if recommendation.at < cutoff:
-            reused = index
+            outdated_index = index  # the last one is overwritten, as upstream
         elif recommendation.replicas > highest:
             highest, held_by = recommendation.replicas, index
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
+        history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
             proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
@@ -75,22 +75,22 @@ def by_behavior(
     down_window_ns, up_window_ns = windows_ns
     down_cutoff, up_cutoff = now_ns - down_window_ns, now_ns - up_window_ns
     highest = lowest = proposal
-    highest_at = lowest_at = reused = None
+    highest_index = lowest_index = outdated_index = None
     for index, recommendation in enumerate(recommendations):
         if recommendation.at > up_cutoff and recommendation.replicas < lowest:
-            lowest, lowest_at = recommendation.replicas, index
+            lowest, lowest_index = recommendation.replicas, index
         if recommendation.at > down_cutoff and recommendation.replicas > highest:
-            highest, highest_at = recommendation.replicas, index
+            highest, highest_index = recommendation.replicas, index
         if recommendation.at < up_cutoff and recommendation.at < down_cutoff:
-            reused = index
+            outdated_index = index
     stabilized_replicas, held_by = current, None
     if stabilized_replicas < lowest:
-        stabilized_replicas, held_by = lowest, lowest_at
+        stabilized_replicas, held_by = lowest, lowest_index
     if stabilized_replicas > highest:
-        stabilized_replicas, held_by = highest, highest_at
+        stabilized_replicas, held_by = highest, highest_index
     condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
+        history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if stabilized_replicas == proposal else condition,
         Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, stabilized_replicas, held_by),
     )

@@ -74,6 +74,7 @@ class PolicyError(ValueError):
 
     Attributes:
         subject: the annotation, or the field of `spec.onMetricFailure`.
+        text: the message without the subject.
     """
 
     def __init__(self, subject: str, text: str) -> None:
@@ -99,22 +100,18 @@ def parse(
 
 def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | None:
     """The policy in annotations, in the form of `spec.onMetricFailure`; None if there is none. Raises PolicyError."""
-    policy_annotations = of_policy(annotations)
-    if not policy_annotations:
+    stated = policy_annotations(annotations)
+    if not stated:
         return None
-    for name in policy_annotations:
+    for name in stated:
         if name not in ANNOTATIONS:
             raise PolicyError(name, f"is none of {', '.join(ANNOTATIONS)}")
     fallback = None
-    if FALLBACK_REPLICAS in policy_annotations:
-        fallback = FallbackReplicasSpec(
-            _count(policy_annotations[FALLBACK_REPLICAS]), policy_annotations.get(FALLBACK_AFTER)
-        )
-    elif FALLBACK_AFTER in policy_annotations:
+    if FALLBACK_REPLICAS in stated:
+        fallback = FallbackReplicasSpec(_count(stated[FALLBACK_REPLICAS]), stated.get(FALLBACK_AFTER))
+    elif FALLBACK_AFTER in stated:
         raise PolicyError(FALLBACK_AFTER, f"has no effect without {FALLBACK_REPLICAS}")
-    policy_spec = OnMetricFailureSpec(
-        policy_annotations.get(KEEP_LAST_FOR), _boolean(policy_annotations.get(IGNORE_FAILED)), fallback
-    )
+    policy_spec = OnMetricFailureSpec(stated.get(KEEP_LAST_FOR), _boolean(stated.get(IGNORE_FAILED)), fallback)
     _policy(policy_spec, (), names=_ANNOTATION_OF)
     return policy_spec
 
@@ -134,12 +131,12 @@ def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str
         return wire
 
 
-def of_policy(annotations: Mapping[str, str]) -> Mapping[str, str]:
+def policy_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
     """Those of the annotations that belong to a failure policy."""
     return {name: annotation for name, annotation in annotations.items() if name.startswith(PREFIX)}
 
 
-def annotations_of(policy_spec: OnMetricFailureSpec) -> dict[str, str]:
+def as_annotations(policy_spec: OnMetricFailureSpec) -> dict[str, str]:
     """The annotations that state the same as the field."""
     fallback = policy_spec.fallback
     annotations = {
@@ -156,13 +153,17 @@ _FIELD_OF = {
     FALLBACK_REPLICAS: "spec.onMetricFailure.fallback.replicas",
     FALLBACK_AFTER: "spec.onMetricFailure.fallback.after",
 }
+"""The field of each annotation whose value `_policy` checks; a field is a boolean where IGNORE_FAILED is a text."""
 _ANNOTATION_OF = {name: name for name in _FIELD_OF}
 
 
 def _policy(
     policy_spec: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELD_OF
 ) -> FailurePolicy:
-    """The stated policy; `names` has how errors name each annotation: by itself, or by its field."""
+    """The stated policy. Raises PolicyError.
+
+    `names` has how errors name each annotation: by itself, or by its field.
+    """
     keep_last_ns, fallback = 0, None
     if policy_spec.keep_last_for is not None:
         keep_last_ns = _span_ns(names[KEEP_LAST_FOR], policy_spec.keep_last_for)

@@ -74,33 +74,33 @@ class History(msgspec.Struct, frozen=True):
 EMPTY = History()
 
 
-def begun(history: History, replicas: int, now_ns: int) -> History:
-    """`history` with the current replicas as first recommendation, if it has none."""
+def with_first_recommendation(history: History, replicas: int, now_ns: int) -> History:
+    """`history` with the current replicas as first recommendation, if it has none; unchanged otherwise."""
     if history.recommendations:
         return history
     return msgspec.structs.replace(history, recommendations=(Recommendation(replicas, now_ns),))
 
 
-def recommended(
-    recommendations: tuple[Recommendation, ...], latest: Recommendation, slot: int | None
+def with_recommendation(
+    recommendations: tuple[Recommendation, ...], latest: Recommendation, outdated_index: int | None
 ) -> tuple[Recommendation, ...]:
-    """The recommendations with `latest` in place of the one with the index `slot`; None: `latest` is appended."""
-    if slot is None:
+    """The recommendations with `latest` in place of the one at `outdated_index`; None: `latest` is appended."""
+    if outdated_index is None:
         return (*recommendations, latest)
-    return (*recommendations[:slot], latest, *recommendations[slot + 1 :])
+    return (*recommendations[:outdated_index], latest, *recommendations[outdated_index + 1 :])
 
 
-def changed_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
-    """The sum (int32) of the changes made after `cutoff`."""
+def change_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
+    """The sum (int32) of the changes made after `cutoff`, outdated ones included."""
     return numbers.wrap32(sum(event.change for event in events if event.at > cutoff))
 
 
-def recorded(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
+def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
     """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended."""
     marked = [_marked(event, cutoff) for event in events]
-    slots = [index for index, event in enumerate(marked) if event.is_outdated]
-    if slots:
-        marked[slots[-1]] = latest
+    outdated_indexes = [index for index, event in enumerate(marked) if event.is_outdated]
+    if outdated_indexes:
+        marked[outdated_indexes[-1]] = latest
     else:
         marked.append(latest)
     return tuple(marked)

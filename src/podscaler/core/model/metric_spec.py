@@ -3,7 +3,8 @@
 Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. Example: the
 Resource metric `cpu` with averageUtilization 60 becomes ResourceMetric(resource="cpu", target=Utilization(60)), which
 messages name `cpu resource utilization (percentage of request)`. The texts, those of the HPA controller, are made here
-so that a sync without failures formats nothing. A new metric type: a subclass of Metric and a reader in `_READERS`.
+so that a sync without failures formats nothing. A new metric type: a subclass of Metric and a reader in `_READERS`;
+then `podscaler.core.proposals`, `podscaler.core.algorithm` and `podscaler.metrics.metric_fetching`.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
 inside a message).
@@ -44,8 +45,8 @@ Target = Utilization | Average | Total
 class Metric(Fact, frozen=True, gc=False, kw_only=True):
     """One metric of an autoscaler: the fields that all types have.
 
-    A failed query leads to the error `{outer}{inner}{lead}{fetch}{error}`; its event has it without `outer` and
-    `inner` (the bare error).
+    A failed query leads to the error outer_prefix + inner_prefix + calculator_prefix + query_prefix + error; its event
+    has it without the first two (the bare error).
 
     Attributes:
         type: the text in the spec, such as `Resource`.
@@ -53,11 +54,11 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
         name: how messages name the metric.
         subject: the container or object (`Kind/name`) that is measured; empty for other types.
         reason: the reason of the event and of the condition ScalingActive when the metric fails.
-        outer, inner: prefixes of the returned error before the bare one.
-        lead: the prefix of the bare error before the error of the calculator.
-        fetch: the prefix of the calculator's error before that of a failed query.
+        outer_prefix, inner_prefix: of the error of the sync, before the bare one.
+        calculator_prefix: of the bare error, before the error of the calculator.
+        query_prefix: of the calculator's error, before that of a failed query.
         fault: the bare error of an invalid entry, which needs no query; empty if the entry is valid.
-        has_inner_fault: whether the returned error of `fault` has the prefix `inner` too.
+        has_inner_fault: whether the returned error of `fault` has `inner_prefix` too.
     """
 
     type: str
@@ -65,10 +66,10 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
     name: str = ""
     subject: str = ""
     reason: str = ""
-    outer: str = ""
-    inner: str = ""
-    lead: str = ""
-    fetch: str = ""
+    outer_prefix: str = ""
+    inner_prefix: str = ""
+    calculator_prefix: str = ""
+    query_prefix: str = ""
     fault: str = ""
     has_inner_fault: bool = False
 
@@ -107,7 +108,7 @@ class ExternalMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
 
 
 class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
-    """An entry whose type is none of the five that Kubernetes has."""
+    """An entry whose type is none of the five that Kubernetes has; its `fault` says so."""
 
 
 def parse(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
@@ -134,9 +135,11 @@ def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
     """A Resource metric, of whole pods."""
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
-    outer = f"failed to get {source.name} resource metric value: "
+    prefix = f"failed to get {source.name} resource metric value: "
     target = _resource_target(source.name, source.target, f"{source.name} resource utilization", version)
-    return ResourceMetric(type=wire.type, reason="FailedGetResourceMetric", outer=outer, resource=source.name, **target)
+    return ResourceMetric(
+        type=wire.type, reason="FailedGetResourceMetric", outer_prefix=prefix, resource=source.name, **target
+    )
 
 
 def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
@@ -147,7 +150,7 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, versi
     return ResourceMetric(
         type=wire.type,
         reason="FailedGetContainerResourceMetric",
-        outer=f"failed to get {source.container} container metric value: ",
+        outer_prefix=f"failed to get {source.container} container metric value: ",
         resource=source.name,
         container=source.container,
         subject=source.container,
@@ -159,14 +162,21 @@ def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
     """The fields of ResourceMetric that the target determines; `target.type` is ignored, as the HPA controller does."""
-    fields = {"fetch": f"unable to get metrics for resource {resource}: "}
-    if average := _average(target, version):
-        return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
-    if target.average_utilization is not None:
-        name, lead = f"{utilization_name} (percentage of request)", f"failed to get {resource} utilization: "
-        return fields | {"target": Utilization(target.average_utilization), "name": name, "lead": lead}
-    fault = "neither an average utilization target nor an average value (usage) target was set"
-    return {"fault": f"invalid resource metric source: {fault}"}
+    number: Target | None = _average(target, version)
+    if number is not None:
+        name, calculator_prefix = f"{resource} resource", f"failed to get {resource} usage: "
+    elif target.average_utilization is not None:
+        number, name = Utilization(target.average_utilization), f"{utilization_name} (percentage of request)"
+        calculator_prefix = f"failed to get {resource} utilization: "
+    else:
+        fault = "neither an average utilization target nor an average value (usage) target was set"
+        return {"fault": f"invalid resource metric source: {fault}"}
+    return {
+        "target": number,
+        "name": name,
+        "calculator_prefix": calculator_prefix,
+        "query_prefix": f"unable to get metrics for resource {resource}: ",
+    }
 
 
 def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
@@ -182,8 +192,8 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
         target=target,
         name=f"pods metric {metric}",
         reason="FailedGetPodsMetric",
-        outer="failed to get pods metric value: ",
-        fetch=f"unable to get metric {metric}: ",
+        outer_prefix="failed to get pods metric value: ",
+        query_prefix=f"unable to get metric {metric}: ",
         fault=selector_fault or target_fault,
         identifier=source.metric,
         selector=selector,
@@ -195,12 +205,13 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
     source = wire.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
-    name, inner = f"{described.kind} metric {metric}", ""
+    name, inner_prefix = f"{described.kind} metric {metric}", ""
     if source.target.type == "Value":
         target = _total(source.target, version)
     elif source.target.type == "AverageValue":
         target = _average(source.target, version)
-        name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
+        # As upstream, which names an Object metric with an average like an External one.
+        name, inner_prefix = _name_with_labels(source.metric), f"failed to get {metric} object metric: "
     target_fault = "" if target else _no_target("object")
     selector, selector_fault = _selector(source.metric)
     return ObjectMetric(
@@ -209,9 +220,9 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
         name=name,
         subject=f"{described.kind}/{described.name}",
         reason="FailedGetObjectMetric",
-        outer="failed to get object metric value: ",
-        inner=inner,
-        fetch=f"unable to get metric {metric} on {described.kind} {namespace}/{described.name}: ",
+        outer_prefix="failed to get object metric value: ",
+        inner_prefix=inner_prefix,
+        query_prefix=f"unable to get metric {metric} on {described.kind} {namespace}/{described.name}: ",
         fault=selector_fault or target_fault,
         identifier=source.metric,
         selector=selector,
@@ -225,15 +236,16 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
     metric = source.metric.name
     target = _average(source.target, version) or _total(source.target, version)
     average_prefix = f"failed to get {metric} external metric: "
+    labels_text = selectors.go_text(source.metric.selector)
     selector, selector_fault = _selector(source.metric)
     return ExternalMetric(
         type=wire.type,
         target=target,
-        name=_external_name(source.metric),
+        name=_name_with_labels(source.metric),
         reason="FailedGetExternalMetric",
-        outer=f"failed to get {metric} external metric value: ",
-        inner=average_prefix if isinstance(target, Average) else f"failed to get external metric {metric}: ",
-        fetch=f"unable to get external metric {namespace}/{metric}/{selectors.go_text(source.metric.selector)}: ",
+        outer_prefix=f"failed to get {metric} external metric value: ",
+        inner_prefix=average_prefix if isinstance(target, Average) else f"failed to get external metric {metric}: ",
+        query_prefix=f"unable to get external metric {namespace}/{metric}/{labels_text}: ",
         fault=selector_fault if target else _no_target("external"),
         has_inner_fault=bool(target and selector_fault),
         identifier=source.metric,
@@ -241,11 +253,12 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
     )
 
 
-def _external_name(metric: autoscaling.MetricIdentifier) -> str:
+def _name_with_labels(metric: autoscaling.MetricIdentifier) -> str:
     return f"external metric {metric.name}({selectors.go_text(metric.selector)})"
 
 
 def _no_target(kind: str) -> str:
+    """The fault of an entry without a target."""
     return f"invalid {kind} metric source: neither a value target nor an average value target was set"
 
 

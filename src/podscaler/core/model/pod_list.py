@@ -21,7 +21,7 @@ class PodList(tuple[Pod, ...]):
 
     _matched: Selector | None = None
     _names: list[str] | None = None
-    _latest_start: tuple[int | None] | None = None
+    _latest_start: tuple[int | None] | None = None  # a tuple of the fact, as the fact itself may be None
     _requests_milli: Mapping[str, list[int] | None] = {}
 
     def has_only(self, selector: Selector) -> bool:

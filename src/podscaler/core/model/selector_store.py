@@ -20,7 +20,7 @@ _ANY: Label = ("", "")
 """The index key of selectors without an equality; no label has an empty key."""
 
 
-class Namespace:
+class NamespaceSelectors:
     """The selectors of the autoscalers of one namespace, by their keys `namespace/name`."""
 
     def __init__(self) -> None:
@@ -35,7 +35,8 @@ class Namespace:
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """The keys of the autoscalers other than `key` whose selector matches at least one of the pods."""
         sharing_keys: set[str] = set()
-        if len(self._selectors) > (key in self._selectors):
+        has_others = len(self._selectors) > (1 if key in self._selectors else 0)
+        if has_others:
             for pod in pods:
                 for label in (_ANY, *pod.labels.items()):
                     for other_key in self._keys_by_label.get(label, ()):
@@ -44,11 +45,11 @@ class Namespace:
         return sharing_keys
 
     def store(self, key: str, selector: Selector) -> None:
-        """Store the selector of `key`, in place of an earlier one."""
+        """Store the selector of `key`, in place of an earlier one; indexed by the label with the fewest autoscalers."""
         if self._selectors.get(key) == selector:
             return
         self.forget(key)
-        label = min(selector.equalities, key=self._autoscalers_at, default=_ANY)
+        label = min(selector.equalities, key=self._autoscaler_count, default=_ANY)
         self._selectors[key] = selector
         self._index_label_of[key] = label
         self._keys_by_label.setdefault(label, set()).add(key)
@@ -63,7 +64,7 @@ class Namespace:
         if not keys:
             del self._keys_by_label[label]
 
-    def _autoscalers_at(self, label: Label) -> int:
+    def _autoscaler_count(self, label: Label) -> int:
         return len(self._keys_by_label.get(label, ()))
 
 
@@ -87,15 +88,15 @@ class SelectorStore:
     """The selectors of all namespaces, by keys `namespace/name`."""
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, Namespace] = {}
+        self._namespaces: dict[str, NamespaceSelectors] = {}
 
-    def namespace(self, name: str) -> Namespace:
+    def namespace(self, name: str) -> NamespaceSelectors:
         """The selectors of a namespace, empty if none is stored; valid until the next change."""
-        return self._namespaces.get(name) or Namespace()
+        return self._namespaces.get(name) or NamespaceSelectors()
 
     def store(self, key: str, selector: Selector) -> None:
         """Store the selector of `key`, in place of an earlier one."""
-        self._namespaces.setdefault(key.partition("/")[0], Namespace()).store(key, selector)
+        self._namespaces.setdefault(key.partition("/")[0], NamespaceSelectors()).store(key, selector)
 
     def forget(self, key: str) -> None:
         """Drop the selector of `key`, if there is one."""

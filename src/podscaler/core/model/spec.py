@@ -1,6 +1,7 @@
 """Parses the spec of an autoscaler: bounds, metrics, behavior and target as numbers and texts for decisions.
 
-`read` is called once for each edit of an autoscaler, and its callers keep the result for `podscaler.core.decide`.
+`parse` or `of` is called once for each edit of an autoscaler, by `podscaler.controller.informers.observed_objects`, the
+replay and the simulation, which keep the result for `podscaler.core.decide`.
 Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior without policies has those
 of the API.
 

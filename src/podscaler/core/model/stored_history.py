@@ -79,17 +79,17 @@ def _events(events: Iterable[ScaleEvent], since_ns: int) -> tuple[ScaleEvent, ..
     return tuple(recent)
 
 
-def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
+def is_equivalent(stored: History, latest: History, *, is_renewed: bool) -> bool:
     """Whether the latest compacted history need not be stored, because the stored one leads to the same decisions.
 
     Args:
-        goes_on: whether the instant of the newest recommendation may differ, because every sync renews it.
+        is_renewed: whether every sync renews the newest recommendation, so that its instant may differ.
     """
     if stored == latest:
         return True
     old, new = stored.recommendations, latest.recommendations
     return (
-        goes_on
+        is_renewed
         and bool(old and new)
         and old[:-1] == new[:-1]
         and old[-1].replicas == new[-1].replicas
@@ -128,15 +128,15 @@ def not_after(stored: History, now_ns: int) -> History:
     return _with_instants(stored, lambda instant_ns: min(instant_ns, now_ns))
 
 
-def _with_instants(stored: History, change: Callable[[int], int]) -> History:
-    """The history with `change(instant)` in place of each instant, in ns since the epoch."""
+def _with_instants(stored: History, moved: Callable[[int], int]) -> History:
+    """The history with `moved(instant)` in place of each instant, in ns since the epoch."""
     replace, unread_since = msgspec.structs.replace, stored.unread_since
     return History(
-        tuple([replace(recommendation, at=change(recommendation.at)) for recommendation in stored.recommendations]),
-        tuple([replace(scale_up, at=change(scale_up.at)) for scale_up in stored.scale_ups]),
-        tuple([replace(scale_down, at=change(scale_down.at)) for scale_down in stored.scale_downs]),
-        tuple([replace(proposal, at=change(proposal.at)) for proposal in stored.last_proposals]),
-        None if unread_since is None else change(unread_since),
+        tuple([replace(recommendation, at=moved(recommendation.at)) for recommendation in stored.recommendations]),
+        tuple([replace(scale_up, at=moved(scale_up.at)) for scale_up in stored.scale_ups]),
+        tuple([replace(scale_down, at=moved(scale_down.at)) for scale_down in stored.scale_downs]),
+        tuple([replace(proposal, at=moved(proposal.at)) for proposal in stored.last_proposals]),
+        None if unread_since is None else moved(unread_since),
     )
 
 

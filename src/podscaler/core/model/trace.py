@@ -1,11 +1,11 @@
 """Defines the trace of a decision as data: every step with its numbers and the rule that applied.
 
 The stages of `podscaler.core.decide` make it while they decide, so that it cannot disagree with the decision. Read by
-`podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a checker in the tests
-recomputes replicas and conditions from that JSON alone. A new step: a subclass of Step and a field of Trace.
+`podscaler.explain`, the replay and the tests: tests/conformance/trace_checker.py recomputes replicas and conditions
+from the JSON form, which docs/trace.md documents. A new step: a subclass of Step, a field of Trace, and both of these.
 
 Invariants: amounts are thousandths, instants nanoseconds since 1970, spans nanoseconds. Steps that did not take place
-are None. Making it formats no text and copies no long lists.
+are None. Creating a trace formats no text and copies no long lists.
 """
 
 from enum import StrEnum

@@ -92,7 +92,7 @@ def record_rescale(spec: Array, memory: KernelMemory, change: int, now_ns: int) 
 
 @compiled
 def _record_event(memory: KernelMemory, direction: int, change: int, now_ns: int, cutoff_ns: int) -> None:
-    """Store a scale event in the slot of an outdated one, or in a new slot: `history.recorded`.
+    """Store a scale event in the slot of an outdated one, or in a new slot: `history.with_scale_event`.
 
     Args:
         change: the added or removed pods, above 0.
@@ -224,7 +224,7 @@ def _policy_limit(policy: Array, memory: KernelMemory, current: int, now_ns: int
 
 @compiled
 def _changed_since(events: Array, length: int, cutoff_ns: int) -> int:
-    """The sum of the changes after an instant: `history.changed_since`."""
+    """The sum of the changes after an instant: `history.change_since`."""
     total = 0
     for index in range(length):
         if events[index, layout.CHANGED_NS] > cutoff_ns:
