@@ -1,6 +1,8 @@
 """Runs one start of a container: its process, lifecycle hooks, probes and termination.
 
-`pod_worker` makes a `ContainerRun` for each start, and is notified through `ContainerListener`. Rules:
+`kubelet.pods.pod_worker` makes a `ContainerRun` for each start, calls `start` and then `run_hooks_and_probes`, and is
+notified through `ContainerListener`. `kubelet.node_connections` passes it to the API server, which calls `execute` and
+`attach`. Rules:
 
 1. After the process has started: the postStart hook, then the startup probe, then `container_started`; then the
    readiness and liveness probes. Without a readiness probe a container is ready as soon as it has started.
@@ -34,8 +36,8 @@ from podscaler.controlplane.kubelet.processes.notification import Notification
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry.registry import Object
 
-AFTER_HOOK_S: Final = 2
-"""The least time between stop signal and SIGKILL, also where the preStop hook has used up the grace period."""
+STOP_AFTER_HOOK_MIN_S: Final = 2
+"""The least time between stop signal and SIGKILL after a preStop hook, even if that has used up the grace period."""
 BIND_ERROR_WITHIN_S: Final = 15
 """A container that ran no longer than this may have failed to bind its port: its log is searched for the reason."""
 
@@ -62,7 +64,7 @@ class ContainerListener(Protocol):
 
 @dataclass(slots=True)
 class _Stop:
-    """A stop in progress: SIGKILL is sent at `deadline_ns`."""
+    """A stop in progress: SIGKILL is sent at `deadline_ns`; `wakeup` reports an exit or a nearer deadline."""
 
     deadline_ns: int
     wakeup: Notification
@@ -112,12 +114,17 @@ class ContainerRun:
         return self._started
 
     @property
-    def commands(self) -> frozenset[int]:
+    def command_pids(self) -> frozenset[int]:
         """The pids of the commands that clients run in the container now; each is the leader of a session."""
         return frozenset(self._command_pids)
 
     async def start(self, container_id: str, start_number: int) -> ContainerProcess:
-        """Start the process; `start_number` (the restart count) names the log. Raises StartFailure, OSError."""
+        """Start the process; called once. Raises StartFailure, OSError.
+
+        Args:
+            container_id: the id of this start, which is also in `config.env`.
+            start_number: the restart count, which names the log.
+        """
         uid = self._pod["metadata"]["uid"]
         self._started = await self._deps.start_process(
             self._deps,
@@ -125,12 +132,15 @@ class ContainerRun:
             container_id=container_id,
             log_path=self._deps.paths.log(uid, self.name, start_number),
             on_exit=self._on_exit,
-            on_end=self._on_end,
+            on_cleaned_up=self._on_cleaned_up,
         )
         return self._started
 
     def run_hooks_and_probes(self) -> None:
-        """Begin to run hooks and probes (rule 1); the listener has the state Running before this is called."""
+        """Begin to run hooks and probes (rule 1), or report the container started and ready if it has none.
+
+        Called after `start`, when the listener has set the container's state to Running.
+        """
         has_probes = any(self._spec.get(name) for name in probe_tally.PROBE_FIELDS.values())
         if has_probes or (self._spec.get("lifecycle") or {}).get("postStart"):
             self._hooks_task = self._deps.background.start(self._run_hooks_and_probes(), f"probes of {self.name}")
@@ -155,14 +165,20 @@ class ContainerRun:
             self._stop.wakeup.notify()
 
     async def run_command(self, argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
-        """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError."""
+        """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError (no pipe).
+
+        The outcome is a failure before `start`.
+        """
         if self._started is None:
             return HandlerOutcome(False, "the container is not running")
         spec = container_config.exec_spec(self._config, argv, pid=self._started.process.pid)
         return await exec_check.run(spec, self._deps.threads, timeout_s=timeout_s)
 
     async def execute(self, command: tuple[str, ...], options: SessionStreams) -> ExecSession:
-        """Start a command of a client in the container (`kubectl exec`). Raises SessionFailure."""
+        """Start a command of a client in the container (`kubectl exec`).
+
+        Raises SessionFailure, RuntimeError before `start`.
+        """
         started, orphans = self._get_started(), self._deps.orphans
         spec = container_config.exec_spec(self._config, command, pid=started.process.pid, tty=options.tty)
         session = await exec_session.start(spec, self._deps.threads, options)
@@ -179,7 +195,10 @@ class ContainerRun:
         return session
 
     async def attach(self, options: SessionStreams) -> AttachSession:
-        """Attach a client to the streams of the main process. Raises SessionFailure."""
+        """Attach a client to the streams of the main process.
+
+        Raises SessionFailure (no streams: a fake of tests), RuntimeError before `start`.
+        """
         streams = self._get_started().streams
         if streams is None:
             raise SessionFailure(f"container {self.name} has no streams")
@@ -188,7 +207,10 @@ class ContainerRun:
     # --- rules 1 and 2: hooks and probes --------------------------------------------------------------------------
 
     async def _run_hooks_and_probes(self) -> None:
-        """Run the postStart hook and the startup probe, then start the other probes; returns while these run."""
+        """Run the postStart hook and the startup probe, then start the other probes; returns while these run.
+
+        A failed hook or startup probe stops the container, which cancels this task.
+        """
         if not await self._run_post_start():
             return
         startup = probe_tally.find_probe(self._spec, "startup")
@@ -238,7 +260,7 @@ class ContainerRun:
             self.stop(self._instant_in(grace_s), f"Container {self.name} failed {probe.kind} probe, will be restarted")
 
     async def _run_post_start(self) -> bool:
-        """Run the postStart hook, if there is one; returns whether the container may go on."""
+        """Run the postStart hook, if there is one; returns whether the container may go on, and stops it if not."""
         hook = (self._spec.get("lifecycle") or {}).get("postStart")
         if not hook:
             return True
@@ -261,7 +283,10 @@ class ContainerRun:
         """The container as the target of handlers, with the ports that it has bound so far."""
         bound = self._config.port_trap.bound if self._config.port_trap else {}
         return HandlerTarget(
-            self._pod_ip, container_ports.named_ports(self._spec), {**self._config.port_map, **bound}, self.run_command
+            address=self._pod_ip,
+            ports=container_ports.named_ports(self._spec),
+            port_map={**self._config.port_map, **bound},
+            execute=self.run_command,
         )
 
     # --- rule 3: stopping -----------------------------------------------------------------------------------------
@@ -277,7 +302,10 @@ class ContainerRun:
         process.signal_group(signal.SIGKILL)
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
-        """Run the preStop hook until it ends, the container ends or the deadline is over."""
+        """Run the preStop hook until it ends, the container ends or the deadline is over.
+
+        Then the deadline of `stop` is at least STOP_AFTER_HOOK_MIN_S away.
+        """
         remaining_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run_and_report() -> None:
@@ -292,7 +320,7 @@ class ContainerRun:
         while not (task.done() or exited.done()) and self._deps.clock.now_ns() < stop.deadline_ns:
             await stop.wakeup.wait(stop.deadline_ns)
         task.cancel()
-        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(AFTER_HOOK_S))
+        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(STOP_AFTER_HOOK_MIN_S))
 
     async def _wait_for_exit(self, stop: _Stop) -> None:
         """Wait until the process has exited, or the deadline of `stop` is over."""
@@ -313,8 +341,8 @@ class ContainerRun:
         if self._stop is not None:
             self._stop.wakeup.notify()
 
-    def _on_end(self, ended: ContainerProcess, return_code: int) -> None:
-        """Report how the container ended: no process of it is left, and its log is complete.
+    def _on_cleaned_up(self, ended: ContainerProcess, return_code: int) -> None:
+        """Remove the cgroup and report how the container ended: no process of it is left, and its log is complete.
 
         Args:
             return_code: that of the main process; minus N where signal N ended it.
@@ -339,8 +367,8 @@ class ContainerRun:
         bind_error = container_process.bind_error(
             ended.log.recent,
             pod_ip=self._pod_ip,
-            first_port=capabilities.first_port,
-            forbidden=[port for port in declared_ports if port < lowest_port],
+            unprivileged_port_start=capabilities.unprivileged_port_start,
+            forbidden_ports=[port for port in declared_ports if port < lowest_port],
         )
         if bind_error:
             message = f"Container {self.name} ended soon after its start, and {bind_error}"

@@ -1,6 +1,7 @@
 """The dependencies that the workers of all pods share, like `Dependencies` in pkg/kubelet/kubelet.go (kubelet).
 
-`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
+`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`;
+`podscaler.testing.containers` makes one with fakes, and gets each new field without a default, too.
 """
 
 import logging
@@ -37,7 +38,9 @@ class ContainerProcess:
     """A started container.
 
     Attributes:
-        streams: its standard streams; None in tests that play processes.
+        process: its main process.
+        started_ns: when that was started, in nanoseconds since the epoch.
+        streams: its standard streams; None where tests have fakes of processes.
     """
 
     process: Process
@@ -58,7 +61,7 @@ class StartProcess(Protocol):
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
-        on_end: Callable[[ContainerProcess, int], None],
+        on_cleaned_up: Callable[[ContainerProcess, int], None],
     ) -> ContainerProcess:
         """Start a container's process. Raises StartFailure, OSError."""
         ...
@@ -70,7 +73,7 @@ class RunHandler(Protocol):
     def __call__(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> Awaitable[HandlerOutcome]:
-        """Run the handler of a probe or hook and return its outcome."""
+        """Run the handler of a probe or hook and return its outcome. Raises OSError."""
         ...
 
 

@@ -1,14 +1,15 @@
 """A program that sets up mounts, a cgroup, limits and a terminal, and then executes a container's program.
 
-`processes` starts it as `python -I -S launcher.py PLAN REPORT` for containers that need one of these. Of podscaler it
-imports only `openat2`, from its own directory. It has the rights of `up` until the exec, so its own environment is a
-fixed one, and the container's environment is passed to the exec only.
+`kubelet.processes.processes` starts it as `python -I -S launcher.py PLAN REPORT [SOCKET]` for containers that need one
+of these. Of podscaler it imports only `openat2`, from its own directory. It has the rights of `up` until the exec, so
+its own environment is a fixed one, and the container's environment is passed to the exec only.
 
-PLAN is the descriptor of a file with JSON:
+PLAN is the descriptor of a file with JSON, which `container_config._launcher_spec` makes: a new entry stands there,
+here and in `carry_out`.
 
     argv, cwd, env     the program with its arguments, its working directory and its environment
     has_own_folder     whether cwd is a folder of the node, in place of which / is used where a mount covers it
-    user, group, groups  the ids to change to, or null
+    user, group, groups  the ids to change to, or null and []
     cgroup             the directory of the cgroup to join, or ""
     network, hostname  the network namespace to join and the host name in a UTS namespace, or "" for the machine's
     max_processes      RLIMIT_NPROC to set, or null
@@ -18,8 +19,8 @@ PLAN is the descriptor of a file with JSON:
     root               the folder with the root file system of the image, or "" (rule 5)
     tty                whether standard input is a terminal that becomes the controlling terminal
     enter              the pid of a running container whose namespaces are joined (exec), or 0; without mounts then
-    trap               {"filter", "call"} of `seccomp.filter_plan`, or null; a further argument SOCKET is then the
-                       descriptor to which the filter's listener is sent
+    trap               {"filter", "call"} of `seccomp.filter_plan`, or null; SOCKET is then the descriptor of the
+                       socket to which the filter's listener is sent
 
 An error is written to the descriptor REPORT, which is closed on exec. Rules for mounts:
 
@@ -71,6 +72,7 @@ MS_RELATIME = 1 << 21
 KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048
 """nosuid, nodev, noexec, noatime, nodiratime: the same bits in statvfs and in mount(2)."""
 ST_RELATIME = 4096
+"""In statvfs; mount(2) has another bit for it, MS_RELATIME."""
 MIRRORED_ENTRIES_MAX = 5000
 """Of a directory that is mirrored for a new mount point (rule 2): each entry is a mount of its own."""
 LAUNCH_FAILED_STATUS = 128
@@ -112,7 +114,7 @@ def mount(source: str, target: str, fs_type: str, flags: int, options: str = "",
 def make_namespace() -> None:
     """Make the namespaces of rule 1. Raises LaunchError, OSError."""
     user, group = os.geteuid(), os.getegid()
-    if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:
+    if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:  # root in a container may lack the right, too
         check_result(_libc.unshare(CLONE_NEWNS | CLONE_NEWUSER), "making a mount namespace")
         write("/proc/self/setgroups", "deny")
         write("/proc/self/uid_map", f"{user} {user} 1")
@@ -141,7 +143,7 @@ class MountTree:
         self._mount_points: list[str] = []
 
     def make_target(self, target: str, *, is_folder: bool) -> None:
-        """Create what `target` lacks on this machine, as `add` does. Raises LaunchError, OSError."""
+        """Create the missing folder or file `target`, as `add` does (rule 2). Raises LaunchError, OSError."""
         self._make_mount_point(target, is_folder=is_folder)
 
     def add(self, source: int, target: str, *, read_only: bool) -> None:
@@ -152,7 +154,7 @@ class MountTree:
         mount_point = self._make_mount_point(target, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
         covered = self._open(mount_point)
         mount(_path_of(source), _path_of(covered), "", MS_BIND | MS_REC, shown_target=target)
-        if read_only:
+        if read_only:  # mount(2) ignores MS_RDONLY when it makes a bind mount; a remount must keep the other flags
             mounted = self._open(mount_point)
             statvfs_flags = os.statvfs(mounted).f_flag
             kept_flags = statvfs_flags & KEPT_FLAGS | (MS_RELATIME if statvfs_flags & ST_RELATIME else 0)
@@ -180,7 +182,10 @@ class MountTree:
             os.chdir("/")
 
     def _make_mount_point(self, target: str, *, is_folder: bool) -> str:
-        """Return the path on this machine to mount on, which exists or is created (rule 2)."""
+        """Return the path on this machine to mount on, which exists or is created (rule 2).
+
+        Raises LaunchError, OSError.
+        """
         path = self._root + self._resolve(target)
         if not os.path.lexists(path):
             path = self._make_path(path, is_folder=is_folder)
@@ -356,7 +361,7 @@ def install_trap(trap: Mapping[str, Any], socket_descriptor: int) -> None:
 
     Raises LaunchError, OSError.
     """
-    import socket
+    import socket  # not for every start: most containers have no trap
 
     code = bytes.fromhex(trap["filter"])
     program = FilterProgram(len(code) // INSTRUCTION_BYTES, code)
@@ -379,9 +384,10 @@ def reset_signals() -> None:
 
 
 def execute_program(plan: Mapping[str, Any]) -> None:
-    """Change working directory and user, and execute the program; does not return. Raises LaunchError, OSError.
+    """Change working directory and user, and execute the program; does not return.
 
-    The working directory is changed first: it may be below the data directory, which other users may not search.
+    Raises LaunchError, OSError, ValueError for a zero byte in an argument or variable. The working directory is changed
+    first: it may be below the data directory, which other users may not search.
     """
     try:
         os.chdir(plan["cwd"])
@@ -412,7 +418,7 @@ def execute_program(plan: Mapping[str, Any]) -> None:
 
 
 def _closed_folder_hint(program: str, error: OSError) -> str:
-    """The remedy where this user may not search a folder above the program; empty if that is not the cause.
+    """The remedy where this user may not search a folder above `program`; empty if that is not the cause.
 
     Args:
         error: the error of the exec.
@@ -434,7 +440,8 @@ def _closed_folder_hint(program: str, error: OSError) -> str:
 def carry_out(plan: Mapping[str, Any]) -> None:
     """Set up the container as the plan (see the module) says, and execute its program; does not return.
 
-    Raises LaunchError, OSError.
+    The cgroup and the network come before the mounts, as their paths are those of the machine. Raises LaunchError,
+    OSError, ValueError.
     """
     if plan["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -15,7 +15,7 @@ from typing import Final
 
 from podscaler.base.clock import NANOSECONDS
 
-MAX_LINE_BYTES: Final = 16 * 1024
+LINE_BYTES_MAX: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def stamp(instant_ns: int) -> bytes:
 
 
 class LineSplitter:
-    """Splits the bytes of one stream into stored lines of at most MAX_LINE_BYTES of text.
+    """Splits the bytes of one stream into stored lines of at most LINE_BYTES_MAX of text.
 
     Args:
         stream: `stdout` or `stderr`.
@@ -66,16 +66,16 @@ class LineSplitter:
         prefix = stamp(now_ns) + b" " + self._stream
         complete_lines, newline, incomplete_line = (self._incomplete_line + data).rpartition(b"\n")
         stored = self._store_complete(complete_lines, prefix) if newline else b""
-        while len(incomplete_line) > MAX_LINE_BYTES:
-            stored += prefix + b" P " + incomplete_line[:MAX_LINE_BYTES] + b"\n"
-            incomplete_line = incomplete_line[MAX_LINE_BYTES:]
+        while len(incomplete_line) > LINE_BYTES_MAX:
+            stored += prefix + b" P " + incomplete_line[:LINE_BYTES_MAX] + b"\n"
+            incomplete_line = incomplete_line[LINE_BYTES_MAX:]
         self._incomplete_line = incomplete_line
         return stored
 
     @staticmethod
     def _store_complete(lines: bytes, prefix: bytes) -> bytes:
         """The stored form of lines that are separated by newlines; `prefix` is timestamp and stream."""
-        if len(lines) <= MAX_LINE_BYTES:  # no line can be too long: one pass for all of them
+        if len(lines) <= LINE_BYTES_MAX:  # no line can be too long: one pass for all of them
             return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
         return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
 
@@ -90,9 +90,9 @@ class LineSplitter:
 def _store_line(prefix: bytes, line: bytes) -> bytes:
     """The stored form of a line of any length: full parts with tag P, then the last part with tag F."""
     stored = b""
-    while len(line) > MAX_LINE_BYTES:
-        stored += prefix + b" P " + line[:MAX_LINE_BYTES] + b"\n"
-        line = line[MAX_LINE_BYTES:]
+    while len(line) > LINE_BYTES_MAX:
+        stored += prefix + b" P " + line[:LINE_BYTES_MAX] + b"\n"
+        line = line[LINE_BYTES_MAX:]
     return stored + prefix + b" F " + line + b"\n"
 
 

@@ -1,7 +1,7 @@
 """Runs one probe of a container every period until it is cancelled, as the prober worker of kubelet does.
 
-`container_run` starts a loop for each probe. The check is a function argument, so that tests need no network.
-`probe_tally` counts the results.
+`kubelet.containers.container_run` starts `run` as a task for each probe, and acts on the results. The check is a
+function argument, so that tests need no network. `probe_tally` counts the results.
 
 Source: pkg/kubelet/prober/worker.go (kubelet).
 """
@@ -21,7 +21,7 @@ class ProbeResult:
     Attributes:
         verdict: True passed, False failed, None while neither threshold has been reached yet.
         changed: whether the verdict differs from that after the check before.
-        outcome: the outcome of this check.
+        outcome: that of this check, which the verdict may not follow yet.
     """
 
     spec: ProbeSpec
@@ -48,7 +48,7 @@ async def run(
     *,
     started_ns: int,
 ) -> None:
-    """Check every period until cancelled.
+    """Check every period until cancelled. Raises what `check` raises.
 
     Args:
         spec: the probe, with its delays and thresholds.

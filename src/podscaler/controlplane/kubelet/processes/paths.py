@@ -6,13 +6,13 @@
     programs/                       programs of the image busybox (`images`)
     pods/UID/volumes/VOLUME/        the content of a volume
     pods/UID/work/CONTAINER/        the working directory of a container
-    pods/UID/names/CONTAINER/       its resolv.conf and hosts file
+    pods/UID/names/CONTAINER/       its resolv.conf and hosts file (`name_files`)
     pods/UID/roots/CONTAINER/       an empty directory, on which the launcher builds the container's root
     pods/UID/logs/CONTAINER/N.log   the log of its N-th restart (N.log.1: the older part)
 
 Only the owner may read them (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
 server has validated; a name that is not that of one directory entry is an UnsafeName. Paths within volumes are joined
-by `volume_files` and `openat2`.
+by `volume_files` and `openat2`. A new path: a line above, and a property or method of `NodePaths`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from podscaler.base.errors import PodscalerError
 
 
 class UnsafeName(PodscalerError):
-    """A name of a pod, container or volume that is not the name of one directory entry."""
+    """A uid, container or volume name that is not the name of one directory entry."""
 
 
 def below(folder: Path, name: str) -> Path:

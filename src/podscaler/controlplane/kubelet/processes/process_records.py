@@ -1,7 +1,7 @@
 """Records on disk of the main processes of containers, by which the next `up` finds orphaned processes of this one.
 
-`container_process` writes a record when a process starts and removes it after its exit; `orphaned_processes` reads the
-records when `up` starts. All functions block and are called in threads.
+`kubelet.containers.container_process` writes a record when a process starts and removes it after its exit;
+`orphaned_processes` reads the records when `up` starts. All functions block and are called in threads, but `record_of`.
 """
 
 import json
@@ -40,7 +40,10 @@ def remove(folder: Path, container_id: str) -> None:
 
 
 def read_all(folder: Path) -> list[ProcessRecord]:
-    """All records that can be parsed. One that a crash has truncated is skipped: the mark identifies its process."""
+    """All records that can be parsed. Raises OSError.
+
+    One that a crash has truncated is skipped: its process is still found by its mark (`process_identity`).
+    """
     records = []
     for path in folder.iterdir():
         try:

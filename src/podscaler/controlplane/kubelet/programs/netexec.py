@@ -37,7 +37,7 @@ DIAL_S: Final = 5.0
 """The timeout of one request to another server."""
 DIALS_MAX: Final = 1000
 SHELL_S: Final = 60.0
-WAIT_S_MAX: Final = 3600.0
+WAIT_MAX_S: Final = 3600.0
 DATAGRAM_BYTES: Final = 2048
 _UNIT_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """The units of Go's durations in seconds."""
@@ -131,7 +131,7 @@ class Netexec:
         status = parse_int(code) if code else 0
         if status is None:
             return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
-        time.sleep(min(delays_s["wait"] or 0.0, WAIT_S_MAX))
+        time.sleep(min(delays_s["wait"] or 0.0, WAIT_MAX_S))
         if not delays_s["timeout"]:
             self._exit(status)
         return WebResponse("", finished=lambda: self._exit(status))

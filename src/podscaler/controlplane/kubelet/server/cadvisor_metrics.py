@@ -29,7 +29,7 @@ from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapsh
 PATH: Final = "/metrics/cadvisor"
 CPU_PERIOD_US: Final = 100_000
 SHARES_PER_CORE: Final = 1024
-MIN_SHARES: Final = 2
+SHARES_MIN: Final = 2
 
 Object = Mapping[str, Any]
 """A core/v1 Pod or Container as JSON."""
@@ -198,7 +198,7 @@ def _limits(container: Object) -> dict[str, int]:
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
     values = {
         "container_spec_cpu_period": CPU_PERIOD_US,
-        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, MIN_SHARES),
+        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, SHARES_MIN),
         "container_spec_memory_limit_bytes": Quantity.parse(limits.get("memory", "0")).value(),
     }
     if "cpu" in limits:

@@ -1,7 +1,7 @@
 """A container's own /etc/resolv.conf and /etc/hosts, where the machine allows private mounts.
 
-`container_setup` calls `mounts` at each start of a container. Where the control plane has no DNS server, the hosts file
-has the Services that exist at that time.
+`kubelet.pods.container_setup` calls `write` at each start of a container. Where the control plane has no DNS server,
+the hosts file has the Services that exist at that time. Another file is another entry of `contents` in `write`.
 
 Source: DNS for Services and Pods (Kubernetes documentation); the kubelet's resolv.conf and its managed hosts file.
 """
@@ -33,28 +33,28 @@ fe00::2\tip6-allrouters
 """
 
 
-def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str | None:
+def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine_resolv_conf: str) -> str | None:
     """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None if the machine's own file is right.
 
     Args:
         nameserver: the address of the control plane's DNS server; empty if it has none.
-        machine: the content of the machine's own file.
+        machine_resolv_conf: the content of the machine's own file.
     """
     spec = pod["spec"]
     policy, config = spec.get("dnsPolicy") or "ClusterFirst", spec.get("dnsConfig") or {}
     if policy == "ClusterFirst" and spec.get("hostNetwork"):
-        policy = "Default"
+        policy = "Default"  # ClusterFirstWithHostNet is for such pods
     uses_cluster_dns = bool(nameserver) and policy.startswith("ClusterFirst")
     if policy == "None":
         base: ResolverSettings = {"nameserver": [], "search": [], "options": []}
     elif uses_cluster_dns:
         base = {
             "nameserver": [nameserver],
-            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine)["search"]],
+            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine_resolv_conf)["search"]],
             "options": ["ndots:5"],
         }
     elif config:
-        base = _parse(machine)
+        base = _parse(machine_resolv_conf)
     else:
         return None
     return _format(_merge(base, config))
@@ -142,7 +142,7 @@ def _service_line(service: Mapping[str, Any], namespace: str) -> str:
     return f"{address}\t{' '.join(names)}\n"
 
 
-def mounts(
+def write(
     pod: Mapping[str, Any],
     folder: Path,
     mount_paths: Collection[str],
@@ -154,17 +154,22 @@ def mounts(
     """Write the files of a container to `folder` and return their mounts. Blocks. Raises OSError.
 
     Args:
+        folder: created if it is missing.
         mount_paths: the container's own mount paths. A file at one of these is left out, as are both if /etc is one.
         nameserver, services: as for `resolv_conf` and `hosts`.
     """
     contents: dict[str, str | None] = {}  # path in the container -> content; None: the machine's own file is right
     if "/etc" not in mount_paths:
-        contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine=_machine_resolv_conf())
+        contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine_resolv_conf=_machine_resolv_conf())
         contents[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
-    written = {path: content for path, content in contents.items() if content is not None and path not in mount_paths}
-    if written:
+    own_contents = {
+        path: content for path, content in contents.items() if content is not None and path not in mount_paths
+    }
+    if own_contents:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    return tuple(Mount(_write(folder, path, content), path, read_only=False) for path, content in written.items())
+    return tuple(
+        Mount(_write_file(folder, path, content), path, read_only=False) for path, content in own_contents.items()
+    )
 
 
 def _machine_resolv_conf() -> str:
@@ -175,8 +180,8 @@ def _machine_resolv_conf() -> str:
         return ""
 
 
-def _write(folder: Path, path: str, content: str) -> str:
-    """Write the file for `path` of the container into `folder`, and return its path on this machine.
+def _write_file(folder: Path, path: str, content: str) -> str:
+    """Write the file for `path` of the container into `folder`, and return its path on this machine. Raises OSError.
 
     It is replaced atomically: a process that is left of an earlier start keeps the file that it has mounted.
     """
