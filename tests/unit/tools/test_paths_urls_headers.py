@@ -71,7 +71,7 @@ CHECKED = {
     "kubelet/launching/launcher.py:carry_out": _OURS,
     "kubelet/volumes/volume_files.py:write_changed": "names that a walk of the volume found, for a comparison alone",
     "kubelet/logs/rotated_files.py:LogCursor.__init__": _OURS,
-    "kubelet/logs/rotated_files.py:LogCursor._has_rotated": _OURS,
+    "kubelet/logs/rotated_files.py:LogCursor._open_rotated": _OURS,
     "kubelet/volumes/name_files.py:_write_file": _OURS,
     "kubelet/startup.py:_read_line": _OURS,
     "kubelet/startup.py:node_info": _OURS,

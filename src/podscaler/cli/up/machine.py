@@ -92,7 +92,7 @@ class Machine:
         self._certificates = settings.certificates
         self._address = block.node_address
         self._names = ClusterNames(registry, block)
-        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, tls=self._tls)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, make_tls_context=self._tls)
         self._node = NodeAgent(
             registry,
             replace(settings.kubelet, nameserver=self._names.address),

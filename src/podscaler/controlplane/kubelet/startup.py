@@ -76,7 +76,7 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
 
 
 def node_name(settings: KubeletSettings, name_file: Path) -> str:
-    """The node's name: the setting, or that of the last run, or the host name, which is stored. Raises OSError,
+    """The node's name: the setting, that of the last run, or the host name, which is stored. Raises OSError,
     UsageError.
 
     Args:

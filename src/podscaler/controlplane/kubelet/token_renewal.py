@@ -33,12 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 async def run(
-    list_pods: Callable[[], Sequence[Object]],
-    issue_token: IssueToken,
-    *,
-    paths: NodePaths,
-    threads: ThreadPool,
-    clock: Clock,
+    list_pods: Callable[[], Sequence[Object]], issue: IssueToken, *, paths: NodePaths, threads: ThreadPool, clock: Clock
 ) -> None:
     """Check all tokens every PERIOD_S seconds until cancelled, and renew those that are due; failures are logged.
 
@@ -51,7 +46,7 @@ async def run(
             for volume_name, source in _token_sources(pod):
                 folder = paths.volume(pod["metadata"]["uid"], volume_name)
                 try:
-                    await _renew_if_due(pod, source, folder, issue_token, threads=threads, now_ns=clock.now_ns)
+                    await _renew_if_due(pod, source, folder, issue, threads=threads, now_ns=clock.now_ns)
                 except (ContainerConfigError, OSError) as error:
                     _log.warning("the token of pod %s cannot be renewed: %s", pod["metadata"]["name"], error)
 
@@ -60,7 +55,7 @@ async def _renew_if_due(
     pod: Object,
     source: Mapping[str, Any],
     folder: Path,
-    issue_token: IssueToken,
+    issue: IssueToken,
     *,
     threads: ThreadPool,
     now_ns: Callable[[], int],
@@ -76,7 +71,7 @@ async def _renew_if_due(
     file_status = await threads.run(volume_files.status, folder, source["path"])
     if file_status is None or now_ns() < file_status.st_mtime_ns + _renew_after_ns(source):
         return
-    file = volume_files.token_file(source, pod, issue_token, file_status.st_mode & PERMISSION_BITS)
+    file = volume_files.token_file(source, pod, issue, file_status.st_mode & PERMISSION_BITS)
     group = file_status.st_gid if file_status.st_gid != os.getegid() else None
     await threads.run(volume_files.write, folder, file, group=group)
 

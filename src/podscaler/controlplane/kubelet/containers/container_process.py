@@ -52,8 +52,7 @@ async def start(
         container_id: the id of this start.
         log_path: the file of its log.
         on_exit: called when the main process has exited.
-        on_cleaned_up: called after that, with the return code (minus N for signal N): the log is complete on disk, and
-            no process of the container and no process record are left, as far as the clean-up has succeeded.
+        on_cleaned_up: called with the return code (minus N for signal N) when the log is complete and no process left.
 
     Raises StartFailure, OSError (no descriptors for the streams).
     """

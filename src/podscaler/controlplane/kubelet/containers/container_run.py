@@ -119,12 +119,7 @@ class ContainerRun:
         return frozenset(self._command_pids)
 
     async def start(self, container_id: str, start_number: int) -> ContainerProcess:
-        """Start the process; called once. Raises StartFailure, OSError.
-
-        Args:
-            container_id: the id of this start, which is also in `config.env`.
-            start_number: the restart count, which names the log.
-        """
+        """Start the process; `start_number` (the restart count) names the log. Raises StartFailure, OSError."""
         uid = self._pod["metadata"]["uid"]
         self._started = await self._deps.start_process(
             self._deps,
@@ -137,10 +132,7 @@ class ContainerRun:
         return self._started
 
     def run_hooks_and_probes(self) -> None:
-        """Begin to run hooks and probes (rule 1), or report the container started and ready if it has none.
-
-        Called after `start`, when the listener has set the container's state to Running.
-        """
+        """Begin to run hooks and probes (rule 1); the listener has the state Running before this is called."""
         has_probes = any(self._spec.get(name) for name in probe_tally.PROBE_FIELDS.values())
         if has_probes or (self._spec.get("lifecycle") or {}).get("postStart"):
             self._hooks_task = self._deps.background.start(self._run_hooks_and_probes(), f"probes of {self.name}")
@@ -165,20 +157,14 @@ class ContainerRun:
             self._stop.wakeup.notify()
 
     async def run_command(self, argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
-        """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError (no pipe).
-
-        The outcome is a failure before `start`.
-        """
+        """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError."""
         if self._started is None:
             return HandlerOutcome(False, "the container is not running")
         spec = container_config.exec_spec(self._config, argv, pid=self._started.process.pid)
         return await exec_check.run(spec, self._deps.threads, timeout_s=timeout_s)
 
     async def execute(self, command: tuple[str, ...], options: SessionStreams) -> ExecSession:
-        """Start a command of a client in the container (`kubectl exec`).
-
-        Raises SessionFailure, RuntimeError before `start`.
-        """
+        """Start a command of a client (`kubectl exec`); called after `start`. Raises SessionFailure."""
         started, orphans = self._get_started(), self._deps.orphans
         spec = container_config.exec_spec(self._config, command, pid=started.process.pid, tty=options.tty)
         session = await exec_session.start(spec, self._deps.threads, options)
@@ -195,10 +181,7 @@ class ContainerRun:
         return session
 
     async def attach(self, options: SessionStreams) -> AttachSession:
-        """Attach a client to the streams of the main process.
-
-        Raises SessionFailure (no streams: a fake of tests), RuntimeError before `start`.
-        """
+        """Attach a client to the streams of the main process; called after `start`. Raises SessionFailure."""
         streams = self._get_started().streams
         if streams is None:
             raise SessionFailure(f"container {self.name} has no streams")
@@ -207,10 +190,7 @@ class ContainerRun:
     # --- rules 1 and 2: hooks and probes --------------------------------------------------------------------------
 
     async def _run_hooks_and_probes(self) -> None:
-        """Run the postStart hook and the startup probe, then start the other probes; returns while these run.
-
-        A failed hook or startup probe stops the container, which cancels this task.
-        """
+        """Run the postStart hook and the startup probe, then start the other probes; a failure cancels this task."""
         if not await self._run_post_start():
             return
         startup = probe_tally.find_probe(self._spec, "startup")
@@ -302,10 +282,7 @@ class ContainerRun:
         process.signal_group(signal.SIGKILL)
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
-        """Run the preStop hook until it ends, the container ends or the deadline is over.
-
-        Then the deadline of `stop` is at least STOP_AFTER_HOOK_MIN_S away.
-        """
+        """Run the preStop hook until it, the container or the grace period ends; then prolong it if need be."""
         remaining_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run_and_report() -> None:

@@ -111,8 +111,7 @@ class CrashLoopBackoff:
 
 def create_retry_s(failures: int) -> int:
     """Seconds to wait after the n-th failure in a row (n from 1) to create a container."""
-    doublings = min(failures - 1, _DOUBLINGS_MAX)
-    return min(CREATE_RETRY_FIRST_S << doublings, CREATE_RETRY_MAX_S)
+    return min(CREATE_RETRY_FIRST_S << min(failures - 1, _DOUBLINGS_MAX), CREATE_RETRY_MAX_S)
 
 
 @dataclass(frozen=True, slots=True)

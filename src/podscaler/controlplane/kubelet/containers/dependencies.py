@@ -1,7 +1,7 @@
 """The dependencies that the workers of all pods share, like `Dependencies` in pkg/kubelet/kubelet.go (kubelet).
 
-`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`;
-`podscaler.testing.containers` makes one with fakes, and gets each new field without a default, too.
+`kubelet.node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`; tests
+have that of `podscaler.testing.containers`. A new field is set in both.
 """
 
 import logging
@@ -38,8 +38,7 @@ class ContainerProcess:
     """A started container.
 
     Attributes:
-        process: its main process.
-        started_ns: when that was started, in nanoseconds since the epoch.
+        started_ns: the start of its main process, in nanoseconds since the epoch.
         streams: its standard streams; None where tests have fakes of processes.
     """
 

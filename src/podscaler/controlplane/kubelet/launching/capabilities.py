@@ -124,10 +124,7 @@ def _mount_error(scratch: Path) -> str:
 
 
 def port_translation_error() -> str:
-    """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks for some 50 ms.
-
-    Raises OSError.
-    """
+    """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks. Raises OSError."""
     if seccomp.filter_plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
     bind_program = "import socket; socket.socket().bind(('127.0.0.1', 1))"

@@ -56,7 +56,6 @@ class ContainerConfig:
     """The configuration of a container's process.
 
     Attributes:
-        argv: the program and its arguments.
         env: all variables of the container, with the MARKS.
         cwd: the working directory.
         has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
@@ -121,14 +120,10 @@ def process_spec(config: ContainerConfig) -> ProcessSpec:
 
 
 def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
-    """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal.
-
-    Args:
-        argv: the command; the path of a program of the image is replaced as for the main process.
-    """
+    """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
     if argv:
         image_program = config.programs.get(argv[0], argv[:1])
-        argv = image_program + argv[1:]
+        argv = image_program + argv[1:]  # as `container_setup` has replaced it in `config.argv`
     if config.needs_launcher or tty:
         return _launcher_spec(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
     return _direct_spec(config, argv)
@@ -174,8 +169,6 @@ def _launcher_spec(config: ContainerConfig, argv: tuple[str, ...], **plan_entrie
     }
     marks = {name: config.env[name] for name in MARKS if name in config.env}
     command = (sys.executable, "-I", "-S", str(LAUNCHER))
-    adopt_listener = config.port_trap.adopt_listener if config.port_trap else None
+    adopt = config.port_trap.adopt_listener if config.port_trap else None
     plan_json = json.dumps(plan | plan_entries).encode()
-    return ProcessSpec(
-        argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=plan_json, adopt_listener=adopt_listener
-    )
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=plan_json, adopt_listener=adopt)

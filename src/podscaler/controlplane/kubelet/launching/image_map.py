@@ -99,10 +99,7 @@ def parse_flag(flag: str) -> ImageEntry:
 
 
 def read_entries(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
-    """The table of entries: image name, with its tag if it has one -> command. Blocks. Raises UsageError.
-
-    `podscaler.cli` calls it for the flags `--image`.
-    """
+    """The table of these entries, which `ImageMap` takes for the flags `--image`. Blocks. Raises UsageError."""
     return {images.without_default_registry(entry.image): _command_of(entry) for entry in entries}
 
 

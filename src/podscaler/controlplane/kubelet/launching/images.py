@@ -33,8 +33,7 @@ class ImageCommand:
     """The program of this machine that stands for an image.
 
     Attributes:
-        argv: the program and its arguments, used where the container has no `command`; empty: the image has no entry
-            point.
+        argv: the program and its arguments, used where the container has no `command`; empty: no entry point.
         default_port: the TCP port that the program listens on, None for none. The environment variable PORT changes it.
         env: environment variables of the image; the container's own variables win.
         brings_programs: whether its containers have what `write_programs` writes in PATH.

@@ -182,10 +182,7 @@ class MountTree:
             os.chdir("/")
 
     def _make_mount_point(self, target: str, *, is_folder: bool) -> str:
-        """Return the path on this machine to mount on, which exists or is created (rule 2).
-
-        Raises LaunchError, OSError.
-        """
+        """Return the path on this machine to mount on, created if need be (rule 2). Raises LaunchError, OSError."""
         path = self._root + self._resolve(target)
         if not os.path.lexists(path):
             path = self._make_path(path, is_folder=is_folder)
@@ -440,8 +437,7 @@ def _closed_folder_hint(program: str, error: OSError) -> str:
 def carry_out(plan: Mapping[str, Any]) -> None:
     """Set up the container as the plan (see the module) says, and execute its program; does not return.
 
-    The cgroup and the network come before the mounts, as their paths are those of the machine. Raises LaunchError,
-    OSError, ValueError.
+    Paths of the machine (cgroup, network) are used before the mounts. Raises LaunchError, OSError, ValueError.
     """
     if plan["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

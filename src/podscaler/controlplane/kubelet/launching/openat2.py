@@ -63,10 +63,7 @@ def open_no_symlinks(folder: int, path: str) -> int:
 
 
 def make_beneath(folder: int, path: str, mode: int) -> int:
-    """Open the directory `path` as `open_beneath`, creating missing ones, each with exactly this mode. Raises OSError.
-
-    A `path` that is empty or "." is `folder` itself.
-    """
+    """As `open_beneath`, but create missing directories, each with exactly this mode; "": `folder`. Raises OSError."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = os.dup(folder)
     for index, name in enumerate(names):

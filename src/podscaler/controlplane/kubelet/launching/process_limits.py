@@ -46,10 +46,7 @@ class ProcessLimits:
     own_max: int = 0
 
     def limit_of_user(self, user: int | None) -> int | None:
-        """RLIMIT_NPROC of a container that runs as `user` (None: as `up`).
-
-        None for no limit: for root (rule 3), and where the machine's maximum is unknown.
-        """
+        """RLIMIT_NPROC of a container that runs as `user` (None: as `up`); None: no limit (rule 3), or not known."""
         effective = self.user if user is None else user
         if effective == ROOT or not self.machine_max:
             return None

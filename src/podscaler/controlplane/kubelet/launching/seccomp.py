@@ -117,10 +117,7 @@ class Listener:
         self._poller.register(descriptor, select.POLLIN)
 
     def state(self, timeout_ms: int = 0) -> int:
-        """The result of poll(2): POLLIN where a call is suspended, POLLHUP once no process has the filter, else 0.
-
-        Blocks for `timeout_ms` at most.
-        """
+        """The result of poll(2): POLLIN where a call is suspended, POLLHUP once no process has the filter, else 0."""
         return next((bits for _, bits in self._poller.poll(timeout_ms)), 0)
 
     def receive(self) -> TrappedCall | None:

@@ -1,6 +1,6 @@
 """The format of container log files: timestamp, stream, tag and text in each line, as in the CRI.
 
-`container_log` writes lines and `log_reader` parses them. Pure. For example:
+`kubelet.logs.container_log` writes lines and `log_reader` parses them. Pure. For example:
 
     2026-01-01T00:00:00.000000001Z stdout F the text
     2026-01-01T00:00:00.000000002Z stderr P a part of a line that has not ended (or is longer than 16 KiB)
@@ -65,19 +65,12 @@ class LineSplitter:
         """
         prefix = stamp(now_ns) + b" " + self._stream
         complete_lines, newline, incomplete_line = (self._incomplete_line + data).rpartition(b"\n")
-        stored = self._store_complete(complete_lines, prefix) if newline else b""
+        stored = _store_complete(complete_lines, prefix) if newline else b""
         while len(incomplete_line) > LINE_BYTES_MAX:
             stored += prefix + b" P " + incomplete_line[:LINE_BYTES_MAX] + b"\n"
             incomplete_line = incomplete_line[LINE_BYTES_MAX:]
         self._incomplete_line = incomplete_line
         return stored
-
-    @staticmethod
-    def _store_complete(lines: bytes, prefix: bytes) -> bytes:
-        """The stored form of lines that are separated by newlines; `prefix` is timestamp and stream."""
-        if len(lines) <= LINE_BYTES_MAX:  # no line can be too long: one pass for all of them
-            return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
-        return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
 
     def finish(self, now_ns: int) -> bytes:
         """The stored form of an incomplete last line; empty if there is none."""
@@ -85,6 +78,13 @@ class LineSplitter:
         if not incomplete_line:
             return b""
         return stamp(now_ns) + b" " + self._stream + b" P " + incomplete_line + b"\n"
+
+
+def _store_complete(lines: bytes, prefix: bytes) -> bytes:
+    """The stored form of complete lines, separated by newlines; `prefix` is timestamp and stream."""
+    if len(lines) <= LINE_BYTES_MAX:  # no line can be too long: one pass for all of them
+        return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
+    return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
 
 
 def _store_line(prefix: bytes, line: bytes) -> bytes:
@@ -98,10 +98,10 @@ def _store_line(prefix: bytes, line: bytes) -> bytes:
 
 def parse(stored_line: bytes) -> LogLine | None:
     """Parse a line of a log file (without its newline); None for a line that is not in the format."""
-    fields = stored_line.split(b" ", 3)
-    if len(fields) != 4:
+    try:
+        line_stamp, _stream, tag, output = stored_line.split(b" ", 3)
+    except ValueError:
         return None
-    line_stamp, _stream, tag, output = fields
     return LogLine(line_stamp, output, tag == b"F") if tag in (b"F", b"P") else None
 
 

@@ -1,7 +1,8 @@
 """Reads the logs of containers for `kubectl logs`.
 
-The API server calls `NodeLogs.stream`, which implements `podscaler.controlplane.registry.providers.PodLogs`. Files are
-read in threads, in chunks.
+`kubelet.node_agent` makes one `NodeLogs`; the API server calls its `stream`, which implements
+`podscaler.controlplane.registry.providers.PodLogs`. Files are read in threads, in chunks. A new option of the request:
+a field of `providers.LogOptions`, and a case in `Renderer` or `stream`.
 
 Source: PodLogOptions (API reference); the messages are those of kubelet.
 """
@@ -22,6 +23,7 @@ from podscaler.controlplane.registry.registry import Object
 
 _SPEC_FIELDS = ("containers", "initContainers", "ephemeralContainers")
 _STATUS_FIELDS = ("containerStatuses", "initContainerStatuses")
+"""This node runs no ephemeral containers: they have no status, and so no log."""
 AFTER_EVERY_STAMP = b"~"
 """Sorts after all timestamps, which are digits."""
 
@@ -91,7 +93,7 @@ class NodeLogs:
         self._paths = paths
 
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """Yield the log in chunks. Raises StatusError 400 for a container without a log, OSError."""
+        """Yield the log in chunks, with `follow` until its end. Raises StatusError 400 (there is no log), OSError."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
         cursor = await self._threads.run(_open_cursor, path, options.tail_lines)
         renderer = Renderer(options, None if options.follow else self._clock.now_ns())
@@ -120,7 +122,7 @@ def _open_cursor(path: Path, tail_lines: int | None) -> LogCursor:
 
 
 def start_number(pod: Object, options: LogOptions) -> int:
-    """The number of the start (the restart count then) whose log `options` asks for. Raises StatusError 400."""
+    """The number of the start (the restart count then) whose log the `options` name. Raises StatusError 400."""
     name, pod_name = options.container, pod["metadata"]["name"]
     containers = [container for field in _SPEC_FIELDS for container in pod["spec"].get(field) or []]
     if not any(container["name"] == name for container in containers):
@@ -132,7 +134,7 @@ def start_number(pod: Object, options: LogOptions) -> int:
     if options.previous:
         if not has_ended:
             raise _bad_request(f'previous terminated container "{name}" in pod "{pod_name}" not found')
-        return count if "waiting" in state else count - 1
+        return count if "waiting" in state else count - 1  # the restart that it waits for is not counted yet
     if "waiting" in state and not has_ended:
         reason = state["waiting"].get("reason", "")
         state_text = "trying and failing to pull image" if reason == "ErrImagePull" else f"waiting to start: {reason}"

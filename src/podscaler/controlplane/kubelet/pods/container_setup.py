@@ -223,9 +223,9 @@ def _environment(
     if ports.port_variable is not None:
         base["PORT"] = str(ports.port_variable)
     namespace = pod["metadata"]["namespace"]
-    enable_links = pod["spec"].get("enableServiceLinks", True) is not False
+    links = pod["spec"].get("enableServiceLinks", True) is not False
     visible_services = _visible_services(deps, namespace)
-    services = service_variables.service_variables(visible_services, namespace=namespace, enable_links=enable_links)
+    services = service_variables.service_variables(visible_services, namespace=namespace, links=links)
     return environment.environment(pod, container, placement, find=deps.registry.find, base=base, services=services)
 
 

@@ -53,10 +53,8 @@ def compute_pod_actions(
     """
     if terminating or _is_over(containers):
         return _terminate(containers, initialized=initialized)
-    if initialized:
-        is_initialized, eligible = True, list(containers)  # finished init containers are not startable
-    else:
-        is_initialized, eligible = _eligible(containers)
+    # once initialized, all containers are eligible: init containers that have succeeded are not startable
+    is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
     startable = [c for c in eligible if _is_startable(c)]
     due_now = [c for c in startable if (c.start_due_ns or 0) <= now_ns]
     later_ns = [c.start_due_ns for c in startable if c.start_due_ns is not None and c.start_due_ns > now_ns]
@@ -67,7 +65,7 @@ def compute_pod_actions(
     )
 
 
-def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[ContainerState]]:
+def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
     """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:

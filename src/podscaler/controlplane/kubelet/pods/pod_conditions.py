@@ -14,7 +14,7 @@ from podscaler.base.clock import rfc3339
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role
 from podscaler.controlplane.registry.registry import Object
 
-_FINAL_PHASE_REASONS = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+_FINAL_REASONS = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """Final phase -> the reason of the conditions that are False in it."""
 
 
@@ -56,9 +56,7 @@ def conditions(
     generation = pod["metadata"].get("generation")
     containers_ready = _containers_ready_condition(containers, readiness)
     own_drafts = [
-        ConditionDraft(
-            "PodReadyToStartContainers", readiness.has_address and readiness.phase not in _FINAL_PHASE_REASONS
-        ),
+        ConditionDraft("PodReadyToStartContainers", readiness.has_address and readiness.phase not in _FINAL_REASONS),
         _initialized_condition(containers, readiness),
         _ready_condition(pod, containers_ready, former),
         containers_ready,
@@ -89,8 +87,8 @@ def _is_complete(container: ContainerState) -> bool:
 
 def _containers_ready_condition(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
     """The condition ContainersReady, with the names of those that are not."""
-    if readiness.phase in _FINAL_PHASE_REASONS:
-        return ConditionDraft("ContainersReady", False, _FINAL_PHASE_REASONS[readiness.phase])
+    if readiness.phase in _FINAL_REASONS:
+        return ConditionDraft("ContainersReady", False, _FINAL_REASONS[readiness.phase])
     unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
     if unready:
         return ConditionDraft(

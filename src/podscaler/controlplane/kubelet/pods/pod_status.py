@@ -61,7 +61,7 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
     """
     former = pod.get("status") or {}
     status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
-    specs = _container_specs(pod["spec"])
+    specs = container_specs(pod["spec"])
     init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
     main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
     status["phase"] = phase(containers, facts)
@@ -127,7 +127,7 @@ def is_ready(container: ContainerState) -> bool:
     return container.ready
 
 
-def _container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The core/v1 Containers of a PodSpec, init containers too, by name."""
     containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
     return {container["name"]: container for container in containers}

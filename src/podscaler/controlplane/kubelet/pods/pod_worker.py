@@ -31,7 +31,7 @@ from podscaler.controlplane.kubelet.containers.container_state import ContainerS
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies, release_address
 from podscaler.controlplane.kubelet.containers.pod_termination import PodTermination
 from podscaler.controlplane.kubelet.launching import container_ports
-from podscaler.controlplane.kubelet.pods import container_setup, pod_actions, restored_containers
+from podscaler.controlplane.kubelet.pods import container_setup, pod_actions, pod_status, restored_containers
 from podscaler.controlplane.kubelet.pods.pod_actions import PodActions
 from podscaler.controlplane.kubelet.pods.pod_events import PodEvents, pod_text
 from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
@@ -64,7 +64,7 @@ class PodWorker:
         self._now_ns = deps.clock.now_ns
         self._started_ns = self._now_ns()
         self._containers = {c.name: c for c in restored_containers.restore(pod, now_ns=self._started_ns)}
-        self._specs = _container_specs(pod)
+        self._specs = pod_status.container_specs(pod["spec"])
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
         self._starting: set[str] = set()  # names of the containers whose start is in progress
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
@@ -85,7 +85,7 @@ class PodWorker:
     def update(self, pod: Object) -> None:
         """Take over a new version of the object."""
         self._pod = pod
-        former_specs, self._specs = self._specs, _container_specs(pod)
+        former_specs, self._specs = self._specs, pod_status.container_specs(pod["spec"])
         self._restart_changed(former_specs)
         self._apply_deletion()
         self._wakeup.notify()
@@ -170,8 +170,7 @@ class PodWorker:
     def _check_active_deadline(self) -> int | None:
         """Terminate the pod if its activeDeadlineSeconds are over.
 
-        Returns the deadline (ns) if they are not, and None for a pod without a deadline, one that is being terminated,
-        or one that has ended.
+        Returns the deadline (ns) if they are not; None without one, and where the pod is terminated or has ended.
         """
         deadline_ns = pod_termination.active_deadline_ns(self._pod, started_ns=self._started_ns)
         if deadline_ns is None or self._termination is not None or self._outcome is not None:
@@ -245,10 +244,7 @@ class PodWorker:
             await self._writer.remove()
 
     async def _await_visibility(self) -> None:
-        """Wait until VISIBLE_MIN_NS after the deletion was seen; not for a pod without grace period or any start.
-
-        Clients that poll expect to see the pod with its deletionTimestamp, as with a kubelet, which is slower.
-        """
+        """Wait until clients that poll have seen the deletionTimestamp, as with a kubelet, which takes longer."""
         has_run = any(container.start_tried for container in self._containers.values())
         if has_run and self._deletion_seen_ns is not None and pod_termination.deletion_grace_s(self._pod):
             remaining_ns = self._deletion_seen_ns + VISIBLE_MIN_NS - self._now_ns()
@@ -440,10 +436,3 @@ class PodWorker:
             self._termination, grace_s, now_ns=self._now_ns(), reason=reason, message=message
         )
         self._wakeup.notify()
-
-
-def _container_specs(pod: Object) -> dict[str, dict[str, Any]]:
-    """The core/v1 Containers of a pod, init containers too, by name."""
-    pod_spec = pod["spec"]
-    containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
-    return {container["name"]: container for container in containers}

@@ -90,7 +90,6 @@ def _find_terminated(state_json: Mapping[str, Any]) -> Terminated | None:
 
 
 def _instant_ns(timestamp: str | None) -> int:
-    """The instant of an RFC 3339 timestamp; 0 for None."""
     return instants.parse(timestamp) if timestamp else 0
 
 

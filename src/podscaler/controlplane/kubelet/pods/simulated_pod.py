@@ -81,9 +81,7 @@ class SimulatedPod:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self, ready_at_ns: int) -> bool:
-        """Write the present status, or remove a pod that is being deleted. Raises StatusError.
-
-        Returns whether nothing is to be written before the next notification; False before the pod is ready.
+        """Write the status, or remove a deleted pod; returns False if the pod is not ready yet. Raises StatusError.
 
         Args:
             ready_at_ns: the instant from which the pod is ready.
@@ -114,10 +112,7 @@ class SimulatedPod:
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        """The seconds from the start of the pod until it is ready, from STARTUP_ANNOTATION.
-
-        An invalid annotation counts as 0, and is recorded as an event.
-        """
+        """The seconds from start to readiness in STARTUP_ANNOTATION; 0, with an event, if that is invalid."""
         annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             startup_s = float(annotation)

@@ -43,8 +43,5 @@ class Worker(Protocol):
         ...
 
     async def run(self) -> None:
-        """Run the pod; returns after `forget` or `shut_down`, when none of its processes is left.
-
-        The caller logs errors that escape, and calls it again.
-        """
+        """Run the pod; returns after `forget` or `shut_down`, when no process is left. Called again after an error."""
         ...

@@ -29,12 +29,7 @@ USER_AGENTS: Final[Mapping[Purpose, str]] = {"probe": "kube-probe/1.37", "lifecy
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutcome:
-    """Whether a handler succeeded.
-
-    Attributes:
-        text: why it failed; for `exec`, the output of a success, too.
-        warning: what qualifies a success, empty for nothing.
-    """
+    """Whether a handler succeeded; `text` explains a failure, `warning` qualifies a success."""
 
     ok: bool
     text: str = ""
@@ -42,10 +37,7 @@ class HandlerOutcome:
 
 
 Execute = Callable[[tuple[str, ...], float], Awaitable[HandlerOutcome]]
-"""Runs a command (program and arguments) in the container; the second argument is the timeout in seconds.
-
-Raises OSError (no pipe).
-"""
+"""Runs a command (program and arguments) in the container within a timeout in seconds. Raises OSError (no pipe)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ class Cgroups:
         """Make the cgroup of a container and set its limits; returns its directory. Raises OSError, QuantityError.
 
         Args:
-            container_id: the id of a start of the container.
             resources: of the core/v1 Container.
             pids_max: the most processes, None for no limit; ignored where processes cannot be limited.
         """
@@ -74,13 +73,9 @@ class Cgroups:
 
 
 def limits(resources: Mapping[str, Any]) -> dict[str, str]:
-    """The files of a cgroup for a container's `resources`: name -> content. A new limit is an entry. Raises
-    QuantityError.
-
-    A resource without a request has its limit as request, as in the API.
-    """
+    """The files of a cgroup for a container's `resources`: name -> content. Raises QuantityError."""
     limits_by_resource = resources.get("limits") or {}
-    requests = {**limits_by_resource, **(resources.get("requests") or {})}
+    requests = {**limits_by_resource, **(resources.get("requests") or {})}  # a limit is the default of the request
     contents = {}
     if "cpu" in limits_by_resource:
         quota_us = max(_QUOTA_MIN_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // 1000)
@@ -119,8 +114,7 @@ def set_up(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path(
 
 
 def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
-    """Divide the cgroup of `up`; returns the part for containers, or the reason why that is not possible. Raises
-    OSError.
+    """Divide the cgroup of `up`; returns the part for containers, or why that is not possible. Raises OSError.
 
     Args:
         folder: the directory of the cgroup.
@@ -144,19 +138,12 @@ def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
 
 
 def pids_error(cgroups: Cgroups | str) -> str:
-    """Why cgroups do not limit the processes of containers, empty if they do.
-
-    Args:
-        cgroups: the result of `set_up`.
-    """
+    """Why cgroups (the result of `set_up`) do not limit the processes of containers, empty if they do."""
     return cgroups if isinstance(cgroups, str) else cgroups.pids_error
 
 
 def _own_path(own_cgroup_file: Path) -> str | None:
-    """The path of this process's cgroup in the v2 hierarchy, whose number is 0; None if it has none.
-
-    Raises OSError; FileNotFoundError on a machine without cgroups.
-    """
+    """The path of this process's cgroup in the v2 hierarchy, whose number is 0; None if it has none. Raises OSError."""
     for line in own_cgroup_file.read_text(encoding="utf-8").splitlines():
         hierarchy, _, path = line.split(":", 2)
         if hierarchy == "0":

@@ -50,10 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrphanKiller:
-    """Kills the processes that are left of exited containers.
-
-    Callers that come while a scan runs share the next one, as each scan reads all processes of the machine.
-    """
+    """Kills the processes that are left of exited containers; one scan serves all that exited since the scan before."""
 
     def __init__(self, threads: ThreadPool, clock: Clock) -> None:
         self._threads = threads

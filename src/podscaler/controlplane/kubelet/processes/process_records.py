@@ -40,10 +40,7 @@ def remove(folder: Path, container_id: str) -> None:
 
 
 def read_all(folder: Path) -> list[ProcessRecord]:
-    """All records that can be parsed. Raises OSError.
-
-    One that a crash has truncated is skipped: its process is still found by its mark (`process_identity`).
-    """
+    """All records but truncated ones, whose processes are found by their marks (`process_identity`). Raises OSError."""
     records = []
     for path in folder.iterdir():
         try:

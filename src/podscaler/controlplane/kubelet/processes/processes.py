@@ -109,10 +109,7 @@ async def start(spec: ProcessSpec, threads: ThreadPool, streams: ChildStreams) -
 
 
 def run_to_end(spec: ProcessSpec) -> int:
-    """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure, OSError.
-
-    OSError is that of `adopt_listener`.
-    """
+    """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure, OSError."""
     popen, listener = _start_process(spec, ChildStreams())
     if listener is not None and spec.adopt_listener is not None:
         spec.adopt_listener(listener)

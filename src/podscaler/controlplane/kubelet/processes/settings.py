@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 PodNetworkMode = Literal["auto", "namespaces", "loopback"]
-"""The value of `--pod-network`."""
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

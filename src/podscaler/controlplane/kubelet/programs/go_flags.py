@@ -1,6 +1,6 @@
 """Reads command lines and numbers as Go programs do, for the test programs of the built-in images.
 
-Every program here has an ArgumentParser; the servers read numbers in requests with `parse_int`.
+The programs that `agnhost` runs have an ArgumentParser each; the servers read numbers in requests with `parse_int`.
 
 Source: Go's package flag (`-port=80`, `--port=80`, `--port 80`, `--http`, `--http=false`).
 """
@@ -29,7 +29,7 @@ def parse_bool(flag_value: str) -> bool:
 
 
 def parse_int(number: str) -> int | None:
-    """The integer that a text represents, None for a text that is no integer."""
+    """The integer that a text represents, None for a text that is no integer. It takes Python's forms (` 1_0`), too."""
     try:
         return int(number)
     except ValueError:

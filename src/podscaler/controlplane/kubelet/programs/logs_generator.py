@@ -1,6 +1,6 @@
 """`agnhost logs-generator`: writes a number of log lines to stderr, evenly over a duration, then ends.
 
-`agnhost` runs it. The lines have the form of klog and look like requests to an API server.
+`programs.agnhost` calls `main`. The lines have the form of klog and look like requests to an API server.
 
 Source: test/images/agnhost/logs-generator of Kubernetes v1.37 (flags, form of the lines).
 """

@@ -154,7 +154,6 @@ def write(
     """Write the files of a container to `folder` and return their mounts. Blocks. Raises OSError.
 
     Args:
-        folder: created if it is missing.
         mount_paths: the container's own mount paths. A file at one of these is left out, as are both if /etc is one.
         nameserver, services: as for `resolv_conf` and `hosts`.
     """
@@ -162,14 +161,10 @@ def write(
     if "/etc" not in mount_paths:
         contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine_resolv_conf=_machine_resolv_conf())
         contents[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
-    own_contents = {
-        path: content for path, content in contents.items() if content is not None and path not in mount_paths
-    }
-    if own_contents:
+    texts = {path: content for path, content in contents.items() if content is not None and path not in mount_paths}
+    if texts:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    return tuple(
-        Mount(_write_file(folder, path, content), path, read_only=False) for path, content in own_contents.items()
-    )
+    return tuple(Mount(_write_file(folder, path, text), path, read_only=False) for path, text in texts.items())
 
 
 def _machine_resolv_conf() -> str:

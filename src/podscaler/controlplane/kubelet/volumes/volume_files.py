@@ -148,10 +148,7 @@ def _projected_files(
 
 
 def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: int) -> VolumeFile:
-    """The file of a clusterTrustBundle source: each certificate once, sorted by its bytes; empty without bundles.
-
-    Raises ContainerConfigError if there are none and the source is not optional.
-    """
+    """The file of a clusterTrustBundle source, with each certificate once. Raises ContainerConfigError."""
     if name := source.get("name"):
         bundle = sources.find(TRUST_BUNDLES, "", name)
         bundles = [] if bundle is None else [bundle]
@@ -316,9 +313,9 @@ def write_changed(
 
 
 def _has_data(folder: Path, file: VolumeFile) -> bool:
-    """Whether the volume at `folder` has the file with this content; False if it cannot be read.
+    """Whether the volume at `folder` has the file with this content; a missing parent is created.
 
-    A missing folder of the file is created. Raises ContainerConfigError, OSError.
+    False if it cannot be read. Raises ContainerConfigError, OSError.
     """
     parent_path, _, name = safe_path(file.path).rpartition("/")
     with _opened(folder, parent_path) as parent:
