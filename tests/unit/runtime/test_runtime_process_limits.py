@@ -103,7 +103,7 @@ async def test_conditions_about_processes(opened: OpenRegistry, clock: VirtualCl
 
 async def test_containers_are_limited(played: Any, container: Any) -> None:
     """Each container's launch has the limit of its user."""
-    capabilities = Capabilities(501, may_change_user=False, may_bind_low_ports=False, processes=AS_USER)
+    capabilities = Capabilities(501, may_change_user=False, may_bind_low_ports=False, process_limits=AS_USER)
     played.stage.host = replace(played.stage.host, capabilities=capabilities)
     await played.begin(containers=[container()])
     assert played.stage.launches["c"].max_processes == 300

@@ -32,7 +32,7 @@ class MachineInfo:
 
     Attributes:
         cidr: the addresses of pods.
-        capacity, info: status.capacity and status.nodeInfo.
+        capacity, node_info: status.capacity and status.nodeInfo.
         limitations: condition type (of ours) -> why the machine does not provide it, empty if it does.
         process_limits: how many processes the machine can have.
         endpoint_port: the port of the node's endpoints; 0: there are none.
@@ -42,7 +42,7 @@ class MachineInfo:
     address: str
     cidr: str
     capacity: Mapping[str, str]
-    info: Mapping[str, Any]
+    node_info: Mapping[str, Any]
     limitations: Mapping[str, str]
     process_limits: ProcessLimits = field(default_factory=ProcessLimits)
     endpoint_port: int = 0
@@ -101,7 +101,7 @@ class NodeObject:
 
     def _labels(self) -> dict[str, str]:
         """The labels of the node: those that every kubelet sets, then those of the settings."""
-        name, node_info = self._machine.name, self._machine.info
+        name, node_info = self._machine.name, self._machine.node_info
         return {
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": node_info["operatingSystem"],
@@ -139,7 +139,7 @@ class NodeObject:
                     {"type": "Hostname", "address": self._machine.name},
                 ],
                 "daemonEndpoints": {"kubeletEndpoint": {"Port": self._machine.endpoint_port}},
-                "nodeInfo": dict(self._machine.info),
+                "nodeInfo": dict(self._machine.node_info),
                 "conditions": conditions,
             }
 

@@ -254,17 +254,17 @@ class NodeAgent:
             address=self._addresses.node_address,
             cidr=self._addresses.cidr,
             capacity=host.capacity,
-            info=host.info,
+            node_info=host.node_info,
             limitations={  # each becomes a condition of the Node
                 "PrivateMounts": host.capabilities.mount_error,
                 "ResourceLimitsEnforced": host.cgroups if isinstance(host.cgroups, str) else "",
-                node.PROCESS_LIMITS: host.capabilities.processes.limitation(cgroups.pids_error(host.cgroups)),
+                node.PROCESS_LIMITS: host.capabilities.process_limits.limitation(cgroups.pids_error(host.cgroups)),
                 "PodAddresses": _address_limitation(self._addresses),
                 "LowPorts": _low_port_limitation(host.capabilities),
                 "PodNetworks": network_limitation,
             },
             endpoint_port=port,
-            process_limits=host.capabilities.processes,
+            process_limits=host.capabilities.process_limits,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
         await node_object.register()

@@ -99,7 +99,7 @@ class NodeConnections:
         host, real_port = location
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
-                reader, writer = await self._open(host, real_port)
+                reader, writer = await self._open_connection(host, real_port)
         except TimeoutError:
             raise SessionFailure(f"dial tcp4 {host}:{real_port}: i/o timeout") from None
         except OSError as error:
@@ -107,7 +107,7 @@ class NodeConnections:
             raise SessionFailure(f"dial tcp4 {host}:{real_port}: connect: {reason}") from error
         return PortConnection(reader, writer)
 
-    async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open_connection(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the pod at the address `host`. Raises OSError.
 
         A pod with a network namespace is connected at its localhost, as kubelet does it, or else at its address.

@@ -43,7 +43,7 @@ class DetectedHost:
         instance: the id of the data directory.
         killed_orphans: how many orphaned processes of an earlier run were killed.
         cgroups: the cgroup that is delegated to `up`, or why there is none.
-        capacity, info: the Node's status.capacity and status.nodeInfo.
+        capacity, node_info: the Node's status.capacity and status.nodeInfo.
     """
 
     instance: str
@@ -52,7 +52,7 @@ class DetectedHost:
     capabilities: Capabilities
     cgroups: Cgroups | str
     capacity: Mapping[str, str]
-    info: Mapping[str, str]
+    node_info: Mapping[str, str]
 
 
 def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
@@ -63,7 +63,7 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     paths.make()
     images.write_programs(paths.programs, images.MACHINE_BUSYBOX)
     instance = _ensure_instance(paths)
-    killed_orphans = orphaned_processes.kill_orphans(paths.processes, instance)
+    killed_orphans = orphaned_processes.kill_orphans(paths.process_records, instance)
     return DetectedHost(
         instance=instance,
         node_name=node_name(settings, paths.node_name),
@@ -71,7 +71,7 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
         capabilities=capabilities.detect(paths.root),
         cgroups=cgroups.set_up(),
         capacity=capacity(settings),
-        info=node_info(),
+        node_info=node_info(),
     )
 
 

@@ -85,11 +85,11 @@ async def start(
         try:
             await deps.logs.close(log)
             await deps.orphans.kill_orphans_of(container_id)
-            await deps.threads.run(process_records.remove, deps.paths.processes, container_id)
+            await deps.threads.run(process_records.remove, deps.paths.process_records, container_id)
         finally:
             on_cleaned_up(started, return_code)
 
-    record = await deps.threads.run(_write_record, deps.paths.processes, container_id, process.pid, log_path)
+    record = await deps.threads.run(_write_record, deps.paths.process_records, container_id, process.pid, log_path)
     if record is not None:
         deps.orphans.add_session(container_id, record)
     deps.background.start(clean_up(), f"container {container_id}")

@@ -30,6 +30,7 @@ from podscaler.controlplane.kubelet.launching.container_config import ContainerC
 from podscaler.controlplane.kubelet.logs.container_streams import AttachSession
 from podscaler.controlplane.kubelet.probes import exec_check, probe_loop, probe_tally
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget
+from podscaler.controlplane.kubelet.probes.probe_loop import ContainerEvent
 from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec
 from podscaler.controlplane.kubelet.processes import process_records
 from podscaler.controlplane.kubelet.processes.notification import Notification
@@ -57,8 +58,8 @@ class ContainerListener(Protocol):
         """The container has exited, and none of its processes is left."""
         ...
 
-    def container_event(self, name: str, event: tuple[str, str, str]) -> None:
-        """Type, reason and message of an event to record."""
+    def container_event(self, name: str, event: ContainerEvent) -> None:
+        """An event is to be recorded."""
         ...
 
 

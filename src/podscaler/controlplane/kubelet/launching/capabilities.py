@@ -39,7 +39,7 @@ class Capabilities:
         may_bind_low_ports: whether a process of `user` may bind every port.
         unprivileged_port_start: the lowest port that an ordinary user may bind (ip_unprivileged_port_start).
         mount_error: why volumes cannot be mounted, empty if they can.
-        processes: the limits of processes.
+        process_limits: the limits of processes.
         translates_ports: whether ports below `unprivileged_port_start` are translated in the system calls of pods, as
             `up` may not bind them.
         port_translation_error: why they cannot be translated, empty if they are or need not be.
@@ -50,7 +50,7 @@ class Capabilities:
     may_bind_low_ports: bool
     unprivileged_port_start: int = _USUAL_FIRST_PORT
     mount_error: str = ""
-    processes: ProcessLimits = field(default_factory=ProcessLimits)
+    process_limits: ProcessLimits = field(default_factory=ProcessLimits)
     translates_ports: bool = False
     port_translation_error: str = ""
 
@@ -78,7 +78,7 @@ def detect(scratch: Path) -> Capabilities:
         may_bind_low_ports=may_bind,
         unprivileged_port_start=unprivileged_port_start,
         mount_error=_mount_error(scratch),
-        processes=process_limits.read_limits(user),
+        process_limits=process_limits.read_limits(user),
         translates_ports=needs_translation and not translation_error,
         port_translation_error=translation_error,
     )
@@ -145,7 +145,7 @@ def _translate_to_any_port(descriptor: int) -> None:
     """Translate the port of every system call to 0 (any free port), until the program has exited."""
     listener = Listener(descriptor)
     try:
-        while listener.state(timeout_ms=_NEXT_CALL_TIMEOUT_MS) & select.POLLIN:
+        while listener.poll(timeout_ms=_NEXT_CALL_TIMEOUT_MS) & select.POLLIN:
             call = listener.receive()
             if call is not None:
                 port_translation.translate_call(listener, call, _with_any_port)

@@ -48,9 +48,10 @@ def port_plan(
     port = declared[0] if declared else image.default_port
     if port >= lowest_port:
         return PortPlan(port, mapped)
+    bound_port = PORT_OFFSET + port
     if translated:
-        return PortPlan(port, {**mapped, port: PORT_OFFSET + port})
-    return PortPlan(PORT_OFFSET + port, {port: PORT_OFFSET + port})  # the program is told the port that it may bind
+        return PortPlan(port, {**mapped, port: bound_port})
+    return PortPlan(bound_port, {port: bound_port})  # the program itself binds the port that it may bind
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:

@@ -192,9 +192,9 @@ class PortTranslator:
         Called by the event loop while the listener's descriptor is readable.
         """
         for _ in range(CALLS_AT_ONCE):
-            state = listener.state()
-            if not state & select.POLLIN:
-                if state:  # POLLHUP: no process has the filter any more
+            events = listener.poll()
+            if not events & select.POLLIN:
+                if events:  # POLLHUP: no process has the filter any more
                     self._close_listener(listener)
                 return
             call = listener.receive()

@@ -116,12 +116,12 @@ class Listener:
         self._poller = select.poll()
         self._poller.register(descriptor, select.POLLIN)
 
-    def state(self, timeout_ms: int = 0) -> int:
+    def poll(self, timeout_ms: int = 0) -> int:
         """The result of poll(2): POLLIN where a call is suspended, POLLHUP once no process has the filter, else 0."""
         return next((bits for _, bits in self._poller.poll(timeout_ms)), 0)
 
     def receive(self) -> TrappedCall | None:
-        """The next call; None if its process was killed or interrupted. Blocks unless `state` has POLLIN."""
+        """The next call; None if its process was killed or interrupted. Blocks unless `poll` has returned POLLIN."""
         buffer = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self.descriptor, _RECEIVE, buffer)

@@ -128,7 +128,7 @@ class ContainerLogManager:
         self._clock = clock
         self._max_bytes = max_bytes
         self._live: dict[Path, ContainerLog] = {}
-        self._dirty: dict[ContainerLog, None] = {}
+        self._dirty: dict[ContainerLog, None] = {}  # the logs that the flusher has to write; a set with an order
         self._flusher: asyncio.Task[None] | None = None
 
     def open(self, path: Path) -> ContainerLog:

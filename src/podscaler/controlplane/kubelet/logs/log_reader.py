@@ -9,7 +9,6 @@ Source: PodLogOptions (API reference); the messages are those of kubelet.
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
@@ -142,14 +141,11 @@ def start_number(pod: Object, options: LogOptions) -> int:
     return count
 
 
-def _find_status(pod: Object, name: str) -> dict[str, Any] | None:
+def _find_status(pod: Object, name: str) -> Object | None:
     """The core/v1 ContainerStatus of the container with this name, None if the pod's status has none."""
     pod_status = pod.get("status") or {}
-    for field in _STATUS_FIELDS:
-        for container_status in pod_status.get(field) or []:
-            if container_status["name"] == name:
-                return dict(container_status)
-    return None
+    statuses: list[Object] = [status for field in _STATUS_FIELDS for status in pod_status.get(field) or []]
+    return next((status for status in statuses if status["name"] == name), None)
 
 
 def _bad_request(message: str) -> StatusError:

@@ -82,7 +82,7 @@ async def prepare(
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
-        max_processes=deps.capabilities.processes.limit_of_user(user.uid if user else None),
+        max_processes=deps.capabilities.process_limits.limit_of_user(user.uid if user else None),
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
@@ -333,7 +333,7 @@ def _name_files_writer(
     return partial(
         name_files.write,
         pod,
-        deps.paths.names(pod["metadata"]["uid"], container["name"]),
+        deps.paths.name_files(pod["metadata"]["uid"], container["name"]),
         pod_ip=placement.pod_ip,
         nameserver=deps.settings.nameserver,
         services=() if deps.settings.nameserver else deps.registry.list("services"),
@@ -374,7 +374,7 @@ def _with_mounts(
 
 def _make_cgroup(deps: Dependencies, cgroups: Cgroups, container: Mapping[str, Any], container_id: str) -> str:
     """Make the container's cgroup with its limits, and return its directory. Blocks. Raises ContainerConfigError."""
-    pids_max = deps.capabilities.processes.limit_of_container()
+    pids_max = deps.capabilities.process_limits.limit_of_container()
     try:
         return str(cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))
     except OSError as error:

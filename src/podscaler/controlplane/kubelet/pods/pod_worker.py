@@ -21,7 +21,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import PodscalerError, StatusError
@@ -37,6 +37,7 @@ from podscaler.controlplane.kubelet.pods.pod_events import PodEvents, pod_text
 from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
 from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
 from podscaler.controlplane.kubelet.pods.worker import RunningProcess
+from podscaler.controlplane.kubelet.probes.probe_loop import ContainerEvent
 from podscaler.controlplane.kubelet.processes.notification import Notification
 from podscaler.controlplane.kubelet.processes.processes import StartFailure
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
@@ -113,10 +114,10 @@ class PodWorker:
         self._runs.pop(name, None)
         self._apply_exit(name, end)
 
-    def container_event(self, name: str, event: tuple[str, str, str]) -> None:
+    def container_event(self, name: str, event: ContainerEvent) -> None:
         """Record an event of the container."""
         type_, reason, message = event
-        self._events.record_container_event(name, cast(Literal["Normal", "Warning"], type_), reason, message)
+        self._events.record_container_event(name, type_, reason, message)
 
     def running_processes(self) -> list[RunningProcess]:
         """The containers that have a process now."""

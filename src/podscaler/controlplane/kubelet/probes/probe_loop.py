@@ -8,10 +8,14 @@ Source: pkg/kubelet/prober/worker.go (kubelet).
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome
 from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally
+
+ContainerEvent = tuple[Literal["Normal", "Warning"], str, str]
+"""Type, reason and message of an event of a container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class ProbeResult:
     outcome: HandlerOutcome
 
     @property
-    def event(self) -> tuple[str, str, str] | None:
-        """Type, reason and message of the event that kubelet records for this check; None for no event."""
+    def event(self) -> ContainerEvent | None:
+        """The event that kubelet records for this check; None for no event."""
         kind = self.spec.kind.capitalize()
         if not self.outcome.ok:
             return "Warning", "Unhealthy", f"{kind} probe failed: {self.outcome.text}"

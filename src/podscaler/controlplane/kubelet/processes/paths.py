@@ -49,7 +49,7 @@ class NodePaths:
         return self.root / "node"
 
     @property
-    def processes(self) -> Path:
+    def process_records(self) -> Path:
         """Directory of process records."""
         return self.root / "processes"
 
@@ -75,7 +75,7 @@ class NodePaths:
         """The working directory of a container."""
         return below(self.pod(uid) / "work", container)
 
-    def names(self, uid: str, container: str) -> Path:
+    def name_files(self, uid: str, container: str) -> Path:
         """The directory of a container's resolv.conf and hosts file."""
         return below(self.pod(uid) / "names", container)
 
@@ -93,5 +93,5 @@ class NodePaths:
 
     def make(self) -> None:
         """Make the directories that every node has. Blocks. Raises OSError."""
-        for folder in (self.root, self.processes, self.pods):
+        for folder in (self.root, self.process_records, self.pods):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

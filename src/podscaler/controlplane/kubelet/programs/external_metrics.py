@@ -213,4 +213,4 @@ def main(args: Sequence[str]) -> int:
     parser.add_flag("service-name", "external-metrics-server")
     parser.add_flag("service-namespace", "default")
     options = parser.parse_args(args)
-    return serve(ExternalMetricsServer().respond, options.port, context=self_signed_context())
+    return serve(ExternalMetricsServer().respond, options.port, tls_context=self_signed_context())

@@ -63,10 +63,6 @@ def print_content(path: str) -> str:
     return content
 
 
-def _print_content(path: str) -> None:
-    print_content(path)
-
-
 def _print_file_system(path: str) -> None:
     fs_type = file_system(path, MOUNTS.read_text(encoding="utf-8", errors="replace"))
     print(f"mount type of {json.dumps(path)}: {fs_type}")
@@ -126,10 +122,10 @@ def main(args: Sequence[str]) -> int:
 
     A new flag: an entry of `actions`, whose value is a path.
     """
-    actions: dict[str, Callable[[str], None]] = {"fs_type": _print_file_system}
+    actions: dict[str, Callable[[str], object]] = {"fs_type": _print_file_system}
     actions |= {f"new_file_{mode}": _file_writer(int(mode, 8)) for mode in NEW_FILE_MODES}
     actions |= {"file_mode": _print_mode, "file_perm": _print_permissions, "file_owner": _print_owner}
-    actions["file_content"] = _print_content
+    actions["file_content"] = print_content
     parser = ArgumentParser(prog="mounttest")
     for name in (*actions, "file_content_in_loop"):
         parser.add_flag(name, "")

@@ -355,4 +355,4 @@ def main(args: Sequence[str]) -> int:
     if options.tls_cert_file:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file or None)
-    return serve(respond, options.http_port, context=context)
+    return serve(respond, options.http_port, tls_context=context)

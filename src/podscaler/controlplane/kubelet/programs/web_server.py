@@ -86,10 +86,10 @@ def host_name() -> str:
     return os.environ.get("HOSTNAME", "localhost")
 
 
-def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> int:
-    """Serve HTTP, or HTTPS with `context`, until the process ends; returns 1 where the port cannot be bound."""
+def serve(respond: Respond, port: int, *, tls_context: ssl.SSLContext | None = None) -> int:
+    """Serve HTTP, or HTTPS with `tls_context`, until the process ends; returns 1 where the port cannot be bound."""
     try:
-        server = new_server(respond, port, context=context)
+        server = new_server(respond, port, tls_context=tls_context)
     except OSError as failure:
         print(f"listen tcp {listen_address()}:{port}: {failure.strerror}", file=sys.stderr, flush=True)
         return 1
@@ -98,9 +98,9 @@ def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None)
     return 0
 
 
-def new_server(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> ThreadingHTTPServer:
+def new_server(respond: Respond, port: int, *, tls_context: ssl.SSLContext | None = None) -> ThreadingHTTPServer:
     """A server that is bound, and not yet serving; tests run it in a thread. Raises OSError."""
-    handler = type("Handler", (_Handler,), {"respond": staticmethod(respond), "context": context})
+    handler = type("Handler", (_Handler,), {"respond": staticmethod(respond), "tls_context": tls_context})
     return _Server((listen_address(), port), handler)
 
 
@@ -118,14 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "agnhost"  # the header `Server` of responses
     timeout = IDLE_S
     respond: Respond
-    context: ssl.SSLContext | None
+    tls_context: ssl.SSLContext | None
     slots = threading.BoundedSemaphore(REQUESTS_AT_ONCE)  # shared by all connections
 
     def setup(self) -> None:
         """Complete the TLS handshake in the connection's own thread."""
-        if self.context is not None:
+        if self.tls_context is not None:
             self.request.settimeout(IDLE_S)
-            self.request = self.context.wrap_socket(self.request, server_side=True)
+            self.request = self.tls_context.wrap_socket(self.request, server_side=True)
         super().setup()
 
     def do_GET(self) -> None:

@@ -182,4 +182,4 @@ def main(args: Sequence[str]) -> int:
     options, _ = parser.parse_known_args(args)  # upstream's webhook has further flags
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file)
-    return serve(respond, options.port, context=context)
+    return serve(respond, options.port, tls_context=context)

@@ -117,7 +117,7 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
         lines += ["\n# Services at the time of the container's start.\n", *service_lines]
     if aliases := pod["spec"].get("hostAliases"):
         lines.append("\n# Entries added by HostAliases.\n")
-        lines += [f"{alias['ip']}\t{chr(9).join(alias.get('hostnames') or [])}\n" for alias in aliases]
+        lines += [f"{alias['ip']}\t" + "\t".join(alias.get("hostnames") or []) + "\n" for alias in aliases]
     return "".join(lines)
 
 

@@ -154,10 +154,11 @@ def _map_lines(labels_or_annotations: Mapping[str, str]) -> str:
 
 def _get_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The core/v1 Container of the pod with this name. Raises ContainerConfigError if there is none."""
-    for field_name in ("containers", "initContainers"):
-        for container in pod["spec"].get(field_name) or []:
-            if container["name"] == name:
-                return dict(container)
+    pod_spec = pod["spec"]
+    containers: list[Mapping[str, Any]] = [*pod_spec["containers"], *(pod_spec.get("initContainers") or [])]
+    for container in containers:
+        if container["name"] == name:
+            return container
     raise ContainerConfigError(f"container {name} not found")
 
 
