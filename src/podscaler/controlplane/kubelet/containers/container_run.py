@@ -6,7 +6,7 @@ notified through `ContainerListener`. `kubelet.node_connections` passes it to th
 
 1. After the process has started: the postStart hook, then the startup probe, then `container_started`; then the
    readiness and liveness probes. Without a readiness probe a container is ready as soon as it has started.
-2. A failed postStart hook, startup probe or liveness probe stops the container; `pod_actions` decides on its restart.
+2. A failed postStart hook, startup probe or liveness probe stops the container, which is restarted by its policy.
 3. Stopping: the preStop hook, then the stop signal to the process group, then SIGKILL at the end of the grace period,
    which began with the hook. A second `stop` can only shorten the grace period.
 

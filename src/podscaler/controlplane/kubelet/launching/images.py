@@ -142,7 +142,7 @@ def closed_folders(may_search: Callable[[Path], bool]) -> tuple[tuple[str, str],
     Args:
         may_search: whether a container's user may search a folder of this machine.
     """
-    source_folder = Path(__file__).parents[4]
+    source_folder = Path(__file__).parents[4]  # that of the package podscaler
     folders = dict.fromkeys(Path(path).resolve() for path in (sys.base_prefix, sys.prefix, source_folder))
     closed_pairs = []
     for folder in folders:

@@ -7,8 +7,9 @@ process: a field of `ContainerConfig`, set in `prepare`, and an entry of the lau
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_container.go (kubelet); SecurityContext and PodSecurityContext (API
 reference).
-Differs: without runAsUser a container runs as the user of `up`, not as the image's; without runAsGroup its group is
-that user's own, not 0.
+Differs: without runAsUser a container runs as the user of `up`, unless its image is mapped with a user
+(`launching.image_map`), or it has runAsNonRoot and `up` is root; without runAsGroup its group is the user's own, not 0.
+Of the security contexts only users, groups and runAsNonRoot have an effect.
 """
 
 import os
@@ -70,7 +71,7 @@ async def prepare(
     user = find_user(deps, pod, container)
     ports = port_plan(deps, pod, container, user)
     env = _environment(deps, pod, container, placement=placement, ports=ports, user=user)
-    container = _without_impossible_mounts(deps, container)
+    mountable = _without_impossible_mounts(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
     named_folder = _named_work_folder(deps, container, image)
     config = ContainerConfig(
@@ -97,7 +98,7 @@ async def prepare(
         _with_mounts,
         deps,
         pod,
-        container,
+        mountable,
         volume_paths=volume_paths,
         config=config,
         write_name_files=write_name_files,
@@ -174,7 +175,10 @@ def container_user(
 
 
 def _may_search(user: ContainerUser, folder: Path) -> bool:
-    """Whether the ids permit to search a folder of this machine. Blocks. Raises OSError."""
+    """Whether the ids permit to search a folder of this machine; as in the kernel, the first class that fits decides.
+
+    Blocks. Raises OSError.
+    """
     folder_status = folder.stat()
     if user.uid in (0, folder_status.st_uid):
         return user.uid == 0 or bool(folder_status.st_mode & stat.S_IXUSR)

@@ -8,7 +8,7 @@
 3. A container that has exited is restarted from `start_due_ns` on, which `container_state` sets by its policy. Sidecars
    are restarted as long as other containers of the pod run or are to run.
 4. The pod is terminated when an init container has failed finally, when all regular containers have terminated
-   finally, or when the caller says so (deleted, past its deadline, the node stops). All containers but sidecars are
+   finally, or with `terminating` (deleted, past its deadline, the node stops). All containers but sidecars are
    stopped at once, then the sidecars one by one, the last first. The pod has an outcome when no container runs.
 
 Source: Pod Lifecycle, Init Containers, Sidecar Containers (Kubernetes documentation); computePodActions (kubelet).

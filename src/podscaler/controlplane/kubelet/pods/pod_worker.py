@@ -187,7 +187,7 @@ class PodWorker:
         for name in actions.start:
             if name not in self._starting:
                 self._starting.add(name)
-                self._deps.background.start(self._start(name), f"start of {name} in {pod_text(self._pod)}")
+                self._deps.background.start(self._start_container(name), f"start of {name} in {pod_text(self._pod)}")
 
     def _stop_containers(self, actions: PodActions) -> None:
         """Begin to stop the containers of `actions.stop`; for those that stop already, the deadline can get nearer."""
@@ -217,7 +217,7 @@ class PodWorker:
         """Set the outcome when the pod has ended, and release its address, which needs a task only with a namespace."""
         if actions.outcome is None or self._starting or self._outcome is not None:
             return
-        is_past_deadline = self._termination is not None and bool(self._termination.reason)
+        is_past_deadline = self._termination is not None and bool(self._termination.reason)  # no other cause has one
         self._outcome = "Failed" if is_past_deadline else actions.outcome
         uid = self._pod["metadata"]["uid"]
         if self._deps.pod_networks is None:
@@ -253,7 +253,7 @@ class PodWorker:
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    async def _start(self, name: str) -> None:
+    async def _start_container(self, name: str) -> None:
         """Start one container; a failure becomes its state (rule 1)."""
         try:
             await self._start_process(name)
@@ -280,7 +280,7 @@ class PodWorker:
         Raises ContainerConfigError, StartFailure, OSError, StatusError (port map), PodNetworkError, AddressesExhausted.
         """
         spec = self._specs[name]
-        placement = self._placement()
+        placement = self._ensure_placement()
         mapped = container_ports.mapped_ports(self._port_plan(container) for container in self._specs.values())
         if self._deps.port_translator is None:
             await self._writer.replace_port_map(mapped)
@@ -307,7 +307,7 @@ class PodWorker:
         self._events.record_started(name)
         container_run.run_hooks_and_probes()
 
-    def _placement(self) -> PodPlacement:
+    def _ensure_placement(self) -> PodPlacement:
         """The pod's addresses; allocates its own at the first call, if possible that of its status."""
         status = self._pod.get("status") or {}
         if self._pod["spec"].get("hostNetwork"):
@@ -374,7 +374,7 @@ class PodWorker:
             await asyncio.shield(task)
             await volumes.refresh(
                 self._pod,
-                self._placement(),
+                self._ensure_placement(),
                 (resource, name),
                 sources=self._volume_sources(),
                 paths=deps.paths,

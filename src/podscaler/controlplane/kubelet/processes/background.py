@@ -1,7 +1,7 @@
 """Concurrent work of the node: background tasks, and the thread pool for blocking calls.
 
-Every part of the node shares one `ThreadPool` and one `BackgroundTasks`, which `kubelet.node_agent` makes. A slow disk
-delays the node then, and no other part of `up`.
+`kubelet.node_agent` makes one of each, which all parts of the node share, so that a slow disk delays the node and no
+other part of `up`.
 """
 
 import asyncio

@@ -5,7 +5,7 @@
 * `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full.
   `kubelet.containers.container_process` and `kubelet.probes.exec_check` use it.
 
-Invariant: a descriptor is registered with the event loop only while a task waits for it, and closed exactly once.
+Invariant: a descriptor is closed exactly once, and is not registered with the event loop then.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Records on disk of the main processes of containers, by which the next `up` finds orphaned processes of this one.
 
 `kubelet.containers.container_process` writes a record when a process starts and removes it after its exit;
-`orphaned_processes` reads the records when `up` starts. All functions block and are called in threads, but `record_of`.
+`orphaned_processes` reads the records when `up` starts. All functions but `record_of` block and are called in threads.
 """
 
 import json

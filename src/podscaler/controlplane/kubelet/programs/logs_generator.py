@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
-from podscaler.controlplane.kubelet.programs.netexec import parse_duration
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_duration
 
 METHODS: Final = ("GET", "POST", "PUT")
 NAMESPACES: Final = ("kube-system", "default", "ns")

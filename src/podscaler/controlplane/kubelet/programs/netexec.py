@@ -10,7 +10,6 @@ Differs: no /upload; the flags sctp-port and udp-listen-addresses have no effect
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import ssl
@@ -22,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_duration, parse_int
 from podscaler.controlplane.kubelet.programs.web_server import (
     WebRequest,
     WebResponse,
@@ -39,8 +38,6 @@ SHELL_S: Final = 60.0
 WAIT_MAX_S: Final = 3600.0
 """The longest `wait` of /exit; a longer one is cut."""
 DATAGRAM_BYTES: Final = 2048
-_UNIT_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""The units of Go's durations in seconds."""
 
 
 @dataclass(slots=True)
@@ -72,7 +69,7 @@ class Netexec:
     """Responds to the requests. A new endpoint: an entry of `_endpoints`, and of LOGGED_PARAMETERS.
 
     Args:
-        exit_process: ends the process with a status.
+        exit_process: ends the process with a status; sys.exit would end the thread of the request alone.
     """
 
     def __init__(self, state: ServerState, exit_process: Callable[[int], None] = os._exit) -> None:
@@ -145,17 +142,6 @@ def logged_line(request: WebRequest, *, is_known: bool) -> str:
     parameters = "&".join(f"{name}={request.form.get(name, '')}" for name in names)
     line = f"GET {request.path if is_known else '/'}" + (f"?{parameters}" if names else "")
     return line.replace("\r", "\\r").replace("\n", "\\n")
-
-
-def parse_duration(duration: str) -> float | None:
-    """The seconds of a Go duration such as `1m30s`, None for a text that is no duration."""
-    if duration == "0":
-        return 0.0
-    numbers_and_units = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", duration)
-    is_matched_fully = "".join(number + unit for number, unit in numbers_and_units) == duration
-    if not numbers_and_units or not is_matched_fully:
-        return None
-    return sum(float(number) * _UNIT_S[unit] for number, unit in numbers_and_units)
 
 
 def _client_address(request: WebRequest) -> WebResponse:

@@ -105,6 +105,8 @@ def new_server(respond: Respond, port: int, *, tls_context: ssl.SSLContext | Non
 
 
 class _Server(ThreadingHTTPServer):
+    """A server with a thread for each connection."""
+
     daemon_threads = True
     request_queue_size = 128
 
@@ -114,6 +116,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Handles a connection; `new_server` makes a subclass with the `respond` and `tls_context` of a program."""
+
     protocol_version = "HTTP/1.1"
     server_version = "agnhost"  # the header `Server` of responses
     timeout = IDLE_S

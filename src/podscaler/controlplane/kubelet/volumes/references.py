@@ -102,7 +102,7 @@ def resource_value(
     fallback = placement.allocatable.get(resource, "0") if limits_or_requests == "limits" else "0"
     try:
         amount = _fraction(str(amounts.get(resource, fallback)))
-        divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)
+        divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)  # 0 counts as 1, as upstream
     except QuantityError as error:
         raise ContainerConfigError(str(error)) from error
     rounded_up = -(-amount // divisor)  # floor division of the negative amount
