@@ -91,6 +91,7 @@ async def prepare(
         hostname=host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
+        # the folders of Python may be below one that this user may not search, such as the home of `up`
         may_search = partial(_may_search, user)
         config = replace(config, revealed=await deps.threads.run(images.closed_folders, may_search))
     write_name_files = _name_files_writer(deps, pod, container, placement)

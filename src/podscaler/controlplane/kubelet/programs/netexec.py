@@ -118,7 +118,7 @@ class Netexec:
         return WebResponse("ok") if self._state.is_ready else WebResponse("", 412)
 
     def _exit_after(self, request: WebRequest) -> WebResponse:
-        """Exit with the status `code` after `wait`: without a `timeout` before the response, else after it."""
+        """Exit with the status `code` after `wait`: before the response, or after it with any `timeout`."""
         code, delays_s = request.form.get("code", ""), {"timeout": 0.0, "wait": 0.0}
         for name in delays_s:
             if duration := request.form.get(name, ""):

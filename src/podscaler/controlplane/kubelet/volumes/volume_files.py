@@ -242,7 +242,8 @@ def _downward_api_text(downward_file: Mapping[str, Any], pod: Mapping[str, Any],
     try:
         if reference := downward_file.get("fieldRef"):
             return references.field_value(pod, reference["fieldPath"], placement)
-        return references.resource_value(pod, downward_file.get("resourceFieldRef") or {}, "", placement)
+        reference = downward_file.get("resourceFieldRef") or {}
+        return references.resource_value(pod, reference, "", placement)  # it names its container itself
     except ContainerConfigError as error:
         raise mount_error(error.message) from error
 
