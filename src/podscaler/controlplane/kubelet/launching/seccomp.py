@@ -53,7 +53,7 @@ _RETURN: Final = 0x06
 _ALLOW: Final = 0x7FFF_0000
 _USER_NOTIFICATION: Final = 0x7FC0_0000
 
-# the requests of ioctl(2) on the listener
+# the requests of ioctl(2) on the listener: SECCOMP_IOCTL_NOTIF_RECV, _SEND and _ID_VALID
 _RECEIVE: Final = 0xC050_2100
 _RESPOND: Final = 0xC018_2101
 _ID_VALID: Final = 0x4008_2102

@@ -36,6 +36,7 @@ _ESCAPED_PATH: Final = re.compile(r"(?:[0-9A-Za-z\-_.~/!$&'()*+,;=:@\[\]]|%[0-9A
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PATH_SAFE: Final = "/$&+,:;=@~"
 _QUERY_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]{}|\\^`\"<>"
+"""The characters that net/url (Go) does not escape in a path, and leaves as they are in a query."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ RESOLV_CONF: Final = "/etc/resolv.conf"
 ZONE: Final = "cluster.local"
 SEARCHES_MAX: Final = 32
 NAMESERVERS_MAX: Final = 3
+"""As in kubelet, which cuts longer lists."""
 
 ResolverSettings = dict[str, list[str]]
 """The settings of a resolv.conf: `nameserver`, `search` and `options` -> their values."""
