@@ -130,7 +130,7 @@ class PlayedContainers:
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
-        on_end: Callable[[ContainerProcess, int], None],
+        on_cleaned_up: Callable[[ContainerProcess, int], None],
     ) -> ContainerProcess:
         name = log_path.parent.name
         self.starts.append((name, self.clock.monotonic_s()))
@@ -145,7 +145,7 @@ class PlayedContainers:
         async def settle() -> None:
             code = await process.exited
             on_exit()
-            on_end(started, code)
+            on_cleaned_up(started, code)
 
         deps.background.start(settle(), f"played container {name}")
         return started

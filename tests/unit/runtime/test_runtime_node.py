@@ -118,7 +118,7 @@ def test_looking_around(tmp_path: Path) -> None:
     paths = NodePaths(tmp_path / "node")
     settings = KubeletSettings(tmp_path)
     first, second = startup.detect_host(paths, settings), startup.detect_host(paths, settings)
-    assert (first.instance, len(first.instance), first.killed) == (second.instance, 32, 0)
+    assert (first.instance, len(first.instance), first.killed_orphans) == (second.instance, 32, 0)
     assert paths.root.stat().st_mode & 0o777 == 0o700
     assert paths.instance.stat().st_mode & 0o777 == 0o600
     for uid in ("kept", "gone"):

@@ -56,7 +56,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.credentials.signing_key import SigningKey
-from podscaler.controlplane.kubelet.launching.image_map import Table
+from podscaler.controlplane.kubelet.launching.image_map import ImageTable
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings, PodNetworkMode
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.metrics.heapster import service as heapster_service
@@ -121,7 +121,7 @@ class UpSettings:
     is_new_cluster: bool = False
     dashboard_port: int | None = None
     pod_network: PodNetworkMode = "auto"
-    images: Table = field(default_factory=dict)
+    images: ImageTable = field(default_factory=dict)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

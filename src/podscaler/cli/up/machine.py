@@ -13,7 +13,7 @@ from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.credentials import certificates
-from podscaler.controlplane.kubelet.launching.image_map import ImageMap, Table
+from podscaler.controlplane.kubelet.launching.image_map import ImageMap, ImageTable
 from podscaler.controlplane.kubelet.node_agent import NodeAgent, NodeServices
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.server import cadvisor_metrics, kubelet_pages, resource_metrics, stats_summary
@@ -48,7 +48,7 @@ class MachineSettings:
     kubelet: KubeletSettings
     certificates: Path
     metric_resolution_s: float
-    images: Table = field(default_factory=dict)
+    images: ImageTable = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Machine:
         self._certificates = settings.certificates
         self._address = block.node_address
         self._names = ClusterDNS(registry, block)
-        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, tls=self._tls)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, make_tls_context=self._tls)
         self._node = NodeAgent(
             registry,
             replace(settings.kubelet, nameserver=self._names.address),

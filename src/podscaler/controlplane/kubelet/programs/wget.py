@@ -1,14 +1,15 @@
 """The program `wget` of the image `busybox`, for machines without one: fetches URLs, as busybox does.
 
-It runs as a process of a pod and imports the standard library only. The content goes to a file named after the end of
-the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`, `-S` and `-c` are accepted and
-have no effect. The exit status is 1 if a URL cannot be fetched.
+`kubelet.launching.images` writes a script that runs it. It imports the standard library only. The content goes to a
+file named after the end of the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`,
+`-S` and `-c` are accepted and have no effect. The exit status is 1 if a URL cannot be fetched.
 
 Source: busybox' usage text of wget.
 """
 
 import getopt
 import shutil
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -19,7 +20,7 @@ TIMEOUT_S = 900.0
 
 
 def fetch(url: str, options: dict[str, str]) -> None:
-    """Fetch one URL into the file that the options name. Raises OSError.
+    """Fetch one URL into the file that the options name. Raises OSError, ValueError for an invalid `-T` or URL.
 
     Args:
         options: option -> argument, as from getopt: {"-O": "-", "--header": "Accept: */*"}.
@@ -50,7 +51,7 @@ def error_message(url: str, error: OSError) -> str:
         return str(error)
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     host = urlsplit(url).hostname or url
-    if isinstance(reason, OSError) and reason.strerror and type(reason).__name__ == "gaierror":
+    if isinstance(reason, socket.gaierror) and reason.strerror:
         return f"bad address '{host}'"
     reason_text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return f"can't connect to remote host ({host}): {reason_text}"

@@ -45,8 +45,8 @@ STEP_MAX_NS = 2 * NANOSECONDS
 class SampledContainer(Protocol):
     """A container with a process, as the node provides it.
 
-    `pid` is the root of its process tree, `started_ns` its start (nanoseconds since the epoch), `commands` are the root
-    pids of commands that clients run in it (`kubectl exec`).
+    `pid` is the root of its process tree, `started_ns` its start (nanoseconds since the epoch), `command_pids` are the
+    root pids of commands that clients run in it (`kubectl exec`).
     """
 
     @property
@@ -62,7 +62,7 @@ class SampledContainer(Protocol):
     def started_ns(self) -> int: ...
 
     @property
-    def commands(self) -> frozenset[int]: ...
+    def command_pids(self) -> frozenset[int]: ...
 
 
 class CommandUsage:
@@ -214,7 +214,7 @@ class Sampler:
             (process.pod_uid, process.container): ContainerStart(process.pid, process.started_ns)
             for process in processes
         }
-        commands = {process.pid: process.commands for process in processes}
+        commands = {process.pid: process.command_pids for process in processes}
         roots = commands.keys() | frozenset().union(*commands.values())
         trees, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
         readings = self._commands.added(trees, commands)
