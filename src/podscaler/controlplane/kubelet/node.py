@@ -1,10 +1,13 @@
 """The Node object and its Lease: registers the node, and keeps its status and heartbeat up to date.
 
-`kubelet.node_agent` calls `register` before it runs pods, and runs `heartbeat` until it stops, again after an error.
+`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write may fail, as a
+webhook may deny it, which may itself be a pod of this node: the pods run on, and the write is tried again.
 
 Source: Node (API reference); Nodes, "Node heartbeats" (Kubernetes documentation).
 """
 
+import copy
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,6 +27,11 @@ PID_PRESSURE: Final = "PIDPressure"
 PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
 """A condition of ours: whether the processes of all pods are limited (`process_limits`)."""
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
+RETRY_S: Final = 1.0
+"""The delay before a failed write is tried again; doubled with each failure up to RETRY_MAX_S."""
+RETRY_MAX_S: Final = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +78,45 @@ class NodeObject:
         self._machine = machine
         self._count_processes = count_processes
         self._was_short_of_pids = False
+        self._is_registered = False
 
     async def register(self) -> None:
-        """Create the Node unless it exists, and set its labels, taints and status. Raises StatusError."""
+        """Create the Node unless it exists, and set its labels, taints and status. Raises StatusError.
+
+        Labels and taints that are right are not written, as a webhook that is itself a pod here may review the write.
+        """
         node = {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": self._machine.name, "labels": self._labels()},
             "spec": {"podCIDR": self._machine.cidr, "podCIDRs": [self._machine.cidr]},
         }
-        if self._registry.find("nodes", "", self._machine.name) is None:
-            await self._registry.create("nodes", node)
-        await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
+        stored = self._registry.find("nodes", "", self._machine.name)
+        if stored is None:
+            stored = await self._registry.create("nodes", node)
+        refreshed = copy.deepcopy(stored)
+        self._refresh_spec(refreshed)
+        if refreshed != stored:
+            await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
         await self._write_status()
+        self._is_registered = True
+
+    async def run(self) -> None:
+        """Register the node, unless `register` has done that, and keep its Lease and status up to date.
+
+        A write that fails is logged and tried again, after RETRY_S to RETRY_MAX_S.
+        """
+        delay_s = RETRY_S
+        while True:
+            try:
+                if not self._is_registered:
+                    await self.register()
+                delay_s = RETRY_S
+                await self.heartbeat()
+            except StatusError as error:
+                _log.warning("the Node cannot be written: %s", error.message)
+            await self._clock.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_MAX_S)
 
     async def heartbeat(self) -> None:
         """Renew the Lease every `heartbeat_s` seconds until cancelled. Raises StatusError.

@@ -9,6 +9,7 @@ affect others. Another watch or periodic task is a task of `run`.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,7 +49,7 @@ from podscaler.controlplane.registry.registry import Object, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0
-"""The delay before a failed worker, or a failed heartbeat, is run again."""
+"""The delay before a failed worker is run again."""
 STOP_SLACK_S: Final = 10.0
 """The seconds that `stop` waits for workers in addition to the grace period of containers."""
 ROOT_WARNING: Final = (
@@ -209,7 +210,7 @@ class NodeAgent:
         self._recorders += [deps.events, scheduler_events]
         binder = Binder(self._registry, self._clock, scheduler_events, deps.node_name)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._heartbeat(node_object))
+            group.create_task(node_object.run())
             group.create_task(self._watch_nodes(binder))
             group.create_task(self._watch_pods(deps, binder))
             for resource in ("configmaps", "secrets", TRUST_BUNDLES):
@@ -281,7 +282,8 @@ class NodeAgent:
             process_limits=host.capabilities.process_limits,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
-        await node_object.register()
+        with suppress(StatusError):  # `NodeObject.run` tries it again
+            await node_object.register()
         stored_uids = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
         await self._threads.run(startup.remove_orphaned_pods, self._paths, stored_uids)
         return self._make_dependencies(host), node_object
@@ -337,15 +339,6 @@ class NodeAgent:
         return PortTranslator(self._addresses, unprivileged_port_start=capabilities.unprivileged_port_start)
 
     # --- watches --------------------------------------------------------------------------------------------------
-
-    async def _heartbeat(self, node_object: NodeObject) -> None:
-        """Keep the Lease and the status of the Node up to date; a write that fails is logged and tried again."""
-        while True:
-            try:
-                await node_object.heartbeat()
-            except StatusError as error:
-                _log.warning("the node's heartbeat cannot be written: %s", error.message)
-            await self._clock.sleep(RETRY_S)
 
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
