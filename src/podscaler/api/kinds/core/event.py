@@ -6,7 +6,8 @@ fields of core/v1 in both.
 
 RESOURCE and EVENTS_V1 register the functions of this module; `api.kinds.catalog` lists them for the API server.
 
-Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1 and events.k8s.io/v1;
+kube-apiserver's messages.
 """
 
 from typing import Any

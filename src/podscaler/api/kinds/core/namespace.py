@@ -2,7 +2,7 @@
 
 RESOURCE and SERVICE_ACCOUNT register the functions of this module; `api.kinds.catalog` lists them for the API server.
 
-Source: golden captures; the API reference of core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, invalid

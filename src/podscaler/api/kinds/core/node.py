@@ -2,7 +2,7 @@
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
 
 from typing import Any

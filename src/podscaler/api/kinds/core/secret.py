@@ -3,8 +3,8 @@
 SECRET, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new type of
 Secret with required keys: add it to `_REQUIRED_KEYS`.
 
-Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
-warning.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1; messages of Go's crypto/tls, which
+kube-apiserver returns as the warning.
 """
 
 import base64

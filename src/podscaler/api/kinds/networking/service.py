@@ -5,7 +5,7 @@ changes an address that is set.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of core/v1; kube-apiserver's warnings.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.
 There is no warning about addresses in unusual notation.
 """

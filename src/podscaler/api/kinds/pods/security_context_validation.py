@@ -4,7 +4,7 @@ Called by `pod_validation` and `container_validation`. An `Object` is the part o
 argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
-Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
+Differs: options for Windows are not checked; privileged containers are allowed, as their processes get no privileges.
 """
 
 import re
@@ -16,7 +16,7 @@ from podscaler.api.resource import checks, go_struct
 from podscaler.api.resource.resources import Object
 
 _ID_MAX = 2**31 - 1
-_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
 _POD_CHOICES = (  # (field of a pod's security context, valid values)
     ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
@@ -25,11 +25,14 @@ _POD_CHOICES = (  # (field of a pod's security context, valid values)
 )
 _SYSCTL_TEXT = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(_SYSCTL_TEXT)
-_SYSCTL_MAX_LENGTH = 253
+_SYSCTL_MAX_CHARACTERS = 253
 
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
-    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host."""
+    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host.
+
+    A new field with a set of values: an entry of _POD_CHOICES.
+    """
     context, field_path = spec.get("securityContext"), f"{path}.securityContext"
     if not context:
         return _host_errors(spec, path)
@@ -43,7 +46,11 @@ def pod_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
-    """The field errors of the security context of the container at `path`."""
+    """The field errors of the security context of the container at `path`.
+
+    Args:
+        has_host_users: whether the pod is in the user namespace of the host (`hostUsers` is not false).
+    """
     context, field_path = container.get("securityContext"), f"{path}.securityContext"
     if not context:
         return []
@@ -107,26 +114,27 @@ def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
 
 def _sysctl_messages(name: str) -> list[str]:
     """The message about an invalid name of a kernel parameter."""
-    is_name = len(name) <= _SYSCTL_MAX_LENGTH and _SYSCTL.fullmatch(name)
-    return [] if is_name else [f"must have at most {_SYSCTL_MAX_LENGTH} characters and match regex ^{_SYSCTL_TEXT}$"]
+    if len(name) <= _SYSCTL_MAX_CHARACTERS and _SYSCTL.fullmatch(name):
+        return []
+    return [f"must have at most {_SYSCTL_MAX_CHARACTERS} characters and match regex ^{_SYSCTL_TEXT}$"]
 
 
 def _profile_errors(context: Object, path: str) -> list[FieldError]:
     """Field errors of the seccomp and AppArmor profiles of a security context."""
     errors = []
     for field, technology in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        errors += checks.optional(context.get(field), f"{path}.{field}", partial(_one_profile_errors, technology))
+        errors += checks.optional(context.get(field), f"{path}.{field}", partial(_profile_errors_of, technology))
     return errors
 
 
-def _one_profile_errors(technology: str, profile: Object, path: str) -> list[FieldError]:
+def _profile_errors_of(technology: str, profile: Object, path: str) -> list[FieldError]:
     """Field errors of a profile; `technology` is `seccomp` or `AppArmor`, for messages."""
     profile_type, local_path = profile.get("type", ""), profile.get("localhostProfile")
     field_path = f"{path}.localhostProfile"
     if not profile_type:
         return [required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")]
-    if profile_type not in _PROFILES:
-        return [not_supported(f"{path}.type", profile_type, _PROFILES)]
+    if profile_type not in _PROFILE_TYPES:
+        return [not_supported(f"{path}.type", profile_type, _PROFILE_TYPES)]
     if profile_type == "Localhost":
         return _local_errors(local_path, technology, field_path)
     if local_path is None:
