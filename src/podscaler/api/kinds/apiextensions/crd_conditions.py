@@ -1,7 +1,8 @@
 """Sets the accepted names and the conditions in the status of a CustomResourceDefinition, in place.
 
-Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources` (all
-else). A definition is passed as its JSON object; the names that other definitions use and the time are arguments.
+Called by `api.kinds.apiextensions.customresourcedefinition` when a definition is deleted, else by
+`podscaler.controlplane.controllers.cluster.custom_resources`. A definition is passed as its JSON object; the names that
+other definitions use and the time are arguments.
 
 Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
@@ -53,7 +54,7 @@ def is_true(crd: Object, condition_type: str) -> bool:
 
 
 def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
-    """Sets accepted names and conditions; a definition whose names are all accepted becomes Established.
+    """Sets accepted names and conditions; a definition whose names are all accepted becomes Established, and stays so.
 
     Args:
         crd: the stored definition.
@@ -89,8 +90,8 @@ def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     """Determines the accepted names: each requested name that no other definition uses.
 
     Returns:
-        The names for `status.acceptedNames`; the reason and the message of the condition NamesAccepted. A name in
-        conflict keeps the value that was accepted before.
+        The names for `status.acceptedNames`; the reason and the message of the condition NamesAccepted, of several
+        conflicts those of the last. A field in conflict keeps the value that was accepted before.
     """
     spec_names = crd["spec"]["names"]
     accepted_names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
@@ -104,7 +105,7 @@ def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     ):
         conflict = _conflict_message(spec_names.get(field), accepted_names.get(field), used_names)
         if conflict:
-            reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict
+            reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict  # PluralConflict
         else:
             _copy_or_remove(field, spec_names, accepted_names)
     _copy_or_remove("categories", spec_names, accepted_names)
