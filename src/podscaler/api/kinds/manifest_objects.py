@@ -1,6 +1,6 @@
 """Computes what an API server would store of an object of a manifest, and the errors if it would reject the object.
 
-Called by `podscaler lint` and by `podscaler.simulation.files`, which have no server: `find_record`, then
+Called by `podscaler.lint.model.reading` and `podscaler.simulation.files`, which have no server: `find_record`, then
 `with_defaults`, then `api_errors`. Autoscalers of all versions become those of autoscaling/v2.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
@@ -20,7 +20,7 @@ _UID = "00000000-0000-0000-0000-000000000000"
 
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """Resource definition of a kind in that version, None for an unknown one."""
+    """The record of a kind, and that one of its versions; None for a kind or version that the API server has not."""
     return _records().get((api_version, kind))
 
 
@@ -29,9 +29,11 @@ def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
     """(apiVersion, kind) -> the record and the version, for all stored kinds and the old versions of autoscalers."""
     records = {}
     for resource in hpa_removed_versions.with_removed_versions(catalog.RESOURCES):
-        for version in resource.versions if resource.stored else ():
-            name = f"{resource.group}/{version.version}" if resource.group else version.version
-            records[name, resource.kind] = (resource, version)
+        if not resource.stored:
+            continue
+        for version in resource.versions:
+            api_version = f"{resource.group}/{version.version}" if resource.group else version.version
+            records[api_version, resource.kind] = (resource, version)
     return records
 
 
@@ -50,7 +52,7 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
-    """The errors of a new object, in the order of the API server; a name is generated where it asks for one.
+    """The errors of a new object, in the order of the API server; one with a generateName gets a name before.
 
     Args:
         obj: of `with_defaults`; it is not changed.

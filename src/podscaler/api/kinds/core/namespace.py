@@ -9,16 +9,16 @@ from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource import status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-NAME_LABEL = "kubernetes.io/metadata.name"
+_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def set_defaults(namespace: Object) -> None:
     """Sets the label with the name, and the default phase, in place."""
-    status = namespace.setdefault("status", None) or {}
+    status = namespace.get("status") or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
     metadata = namespace.setdefault("metadata", {})
     if name := metadata.get("name"):
-        metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
+        metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: name}
 
 
 def _prepare_create(new: Object) -> None:
@@ -49,6 +49,7 @@ def _prepare_delete(namespace: Object) -> None:
 
 
 def _has_spec_finalizers(namespace: Object) -> bool:
+    """The hook `is_held`: a namespace stays until the subresource `finalize` has cleared spec.finalizers."""
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 

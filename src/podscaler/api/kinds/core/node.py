@@ -52,9 +52,8 @@ def _condition_text(node: Object) -> str:
         for condition in (node.get("status") or {}).get("conditions") or []
         if condition.get("type") == "Ready"
     ]
-    states = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready_conditions] or [
-        "Unknown"
-    ]
+    states = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready_conditions]
+    states = states or ["Unknown"]
     if (node.get("spec") or {}).get("unschedulable"):
         states.append("SchedulingDisabled")
     return ",".join(states)

@@ -73,7 +73,10 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """Keeps the status, and allocated addresses and node ports that the update leaves out; in place."""
+    """Keeps the status, and allocated addresses and node ports that the update leaves out, in place.
+
+    Addresses in the status are removed when the type changes from LoadBalancer to another.
+    """
     status_subresource.keep_status(new, old)
     old_type, new_type = old["spec"].get("type"), new["spec"].get("type")
     if old_type == "LoadBalancer" and new_type != "LoadBalancer":
@@ -153,9 +156,10 @@ def _port_text(port: Object, moved_ports: Mapping[int, int]) -> str:
         moved_ports: port of the Service -> the port at which this machine really listens (`port_map`), which replaces a
             missing node port.
     """
-    number = port.get("port", 0)
-    outside_number = port.get("nodePort") or moved_ports.get(number)
-    return f"{number}:{outside_number}/{port['protocol']}" if outside_number else f"{number}/{port['protocol']}"
+    service_port = port.get("port", 0)
+    outside_port = port.get("nodePort") or moved_ports.get(service_port)
+    port_text = f"{service_port}:{outside_port}" if outside_port else str(service_port)
+    return f"{port_text}/{port['protocol']}"
 
 
 def _cells(service: Object, _now_ns: int) -> list[Any]:

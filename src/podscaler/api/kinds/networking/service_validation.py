@@ -1,6 +1,7 @@
 """Validates a Service and its status: type, ports, session affinity, traffic policies, load balancer.
 
-Called by the record of Service; `validate_allocation` also before addresses and node ports are allocated. `spec` and
+`api.kinds.networking.service` registers `validate` and `validate_status` as hooks;
+`podscaler.controlplane.network.cluster_ips` calls `validate_allocation` before it allocates. `spec` and
 `old_spec` arguments are the specs of the new and of the stored Service. `service_family_validation` validates cluster
 IPs and IP families. A new check of the spec alone: a call in `validate`.
 
@@ -15,16 +16,16 @@ from podscaler.api.machinery.field import FieldError, duplicate, forbidden, inva
 from podscaler.api.resource import checks, go_struct, metadata
 from podscaler.api.resource.resources import Object
 
-NODE_PORTS = (30_000, 32_767)
-"""The first and the last node port."""
+_NODE_PORT_MIN = 30_000
+_NODE_PORT_MAX = 32_767
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
 _ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
-_DAY_S = 86_400
-"""The longest time for which a client may stay at one endpoint."""
+_AFFINITY_TIMEOUT_MAX_S = 86_400
+"""The longest time for which a client may stay at one endpoint: a day."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -42,7 +43,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += _load_balancer_errors(spec, old_spec or {})
     if old_spec is not None and not errors:
         errors += _change_errors(spec, old_spec)
-    return errors or allocation_errors(spec, old_spec, allocates_ports=False)
+    return errors or allocation_errors(spec, old_spec, allocates_ports=False)  # of ports: `validate_allocation`
 
 
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
@@ -131,8 +132,8 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
         return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
     timeout_s = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
     path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-    if timeout_s is not None and not 0 < timeout_s <= _DAY_S:
-        return [invalid(path, timeout_s, f"must be greater than 0 and less than {_DAY_S}")]
+    if timeout_s is not None and not 0 < timeout_s <= _AFFINITY_TIMEOUT_MAX_S:
+        return [invalid(path, timeout_s, f"must be greater than 0 and less than {_AFFINITY_TIMEOUT_MAX_S}")]
     return []
 
 
@@ -144,7 +145,7 @@ def _cluster_ip_errors(spec: Object) -> list[FieldError]:
     if spec.get("type") == "ExternalName":
         set_fields = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]
         return [forbidden(f"spec.{field}", "may not be set for ExternalName services") for field in set_fields]
-    return service_family_validation.related_errors(spec)
+    return service_family_validation.spec_errors(spec)
 
 
 def _external_errors(spec: Object) -> list[FieldError]:
@@ -181,6 +182,7 @@ def traffic_errors(spec: Object) -> list[FieldError]:
 
 def _load_balancer_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """The errors of the fields for load balancers, and of trafficDistribution."""
+    # the path is kube-apiserver's
     source_ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
     errors = [forbidden(path, _ONLY_LOAD_BALANCERS)] if source_ranges and not _is_load_balancer(spec) else []
     errors += checks.each_well_formed((source_range.strip() for source_range in source_ranges), path, _range_messages)
@@ -215,11 +217,11 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
     Args:
         spec: the spec to be stored.
         old_spec: the stored spec; None for a new Service.
-        allocates_ports: whether node ports are checked, too.
+        allocates_ports: whether node ports are allocated, and so checked, too.
     """
     if spec.get("type") == "ExternalName":
         return []
-    errors = service_family_validation.cluster_errors(spec)
+    errors = service_family_validation.cluster_support_errors(spec)
     if allocates_ports:
         old_node_ports = {port.get("nodePort") for port in (old_spec or {}).get("ports") or []}
         errors += checks.each(
@@ -235,7 +237,8 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
 
 def _node_port_errors(port: Object, path: str, old_node_ports: Collection[int | None]) -> list[FieldError]:
     """The error of a node port out of range; a stored port (`old_node_ports`) may stay."""
-    lowest, highest = NODE_PORTS
-    number = port.get("nodePort") or lowest
-    message = f"provided port is not in the valid range. The range of valid ports is {lowest}-{highest}"
-    return checks.holds(lowest <= number <= highest or number in old_node_ports, f"{path}.nodePort", number, message)
+    node_port, valid_range = port.get("nodePort"), f"{_NODE_PORT_MIN}-{_NODE_PORT_MAX}"
+    if not node_port or _NODE_PORT_MIN <= node_port <= _NODE_PORT_MAX or node_port in old_node_ports:
+        return []
+    message = f"provided port is not in the valid range. The range of valid ports is {valid_range}"
+    return [invalid(f"{path}.nodePort", node_port, message)]

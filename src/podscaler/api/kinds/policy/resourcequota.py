@@ -74,7 +74,7 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
 
 
 def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
-    """Field errors of `spec.scopes`: unsupported scopes, limited resources that they exclude, conflicts."""
+    """Field errors of `spec.scopes`: unsupported scopes, conflicts, one for each resource in `hard` out of scope."""
     errors = []
     for scope in scopes:
         errors += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")

@@ -25,18 +25,18 @@ def set_defaults(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Sets the first status, and adds PROTECTION."""
+    """Sets the first status, adds PROTECTION and normalizes the data source, in place."""
     new["status"] = {"phase": "Pending"}
-    finalizers = new["metadata"].setdefault("finalizers", None) or []
+    finalizers = new["metadata"].get("finalizers") or []
     if PROTECTION not in finalizers:
         new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
     _normalize_data_source(new["spec"])
 
 
 def _normalize_data_source(spec: Object) -> None:
-    """Removes a `dataSource` that is no claim or snapshot, then makes `dataSource` and `dataSourceRef` equal, in place.
+    """Removes a `dataSource` that is no claim or snapshot; then copies it to a missing `dataSourceRef`, or the reverse.
 
-    The one that is set is copied to the other; a reference to another namespace has no `dataSource`.
+    Changes the spec in place. A `dataSourceRef` with a namespace is not copied.
     """
     data_source = spec.get("dataSource")
     if (
