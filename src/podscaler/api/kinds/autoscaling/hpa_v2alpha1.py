@@ -34,7 +34,7 @@ def to_v2(hpa: Object) -> Object:
         if annotated_metrics:
             content = hpa.get(section) or {}
             converted[section] = {**content, list_field: annotated_metrics + (content.get(list_field) or [])}
-    converted["spec"] = {**(converted.get("spec") or {})}
+    converted["spec"] = {**(converted.get("spec") or {})}  # a copy, as the defaults are set in place
     hpa_v2beta1.set_defaults(converted)
     return hpa_v2beta1.to_v2(converted)
 
