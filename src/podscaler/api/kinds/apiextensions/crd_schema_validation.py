@@ -86,7 +86,7 @@ def unknown_formats(schema: Schema) -> list[str]:
     return own_formats + [format_name for _, child in _children(schema, "") for format_name in unknown_formats(child)]
 
 
-def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
+def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
     """The field errors of the path of a selectable field, which must lead to a string, boolean or integer.
 
     Args:

@@ -123,8 +123,7 @@ def _is_plain_metadata(metadata: Schema) -> bool:
 def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """Yields (path, schema) of the parts of allOf, anyOf, oneOf and not.
 
-    Of an int-or-string, the parts that only say so are left out: `anyOf: [integer, string]`, and the first of `allOf`
-    that has it.
+    An int-or-string may say so as `anyOf: [integer, string]`, also in the first of `allOf`: these parts are left out.
     """
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     for keyword in ("allOf", "anyOf", "oneOf"):

@@ -221,7 +221,7 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
             case "additionalPrinterColumns":
                 errors += checks.each(content, path, _column_errors)
             case "selectableFields":
-                errors += _selectable_errors(content, path, version)
+                errors += _selectable_fields_errors(content, path, version)
     return errors
 
 
@@ -268,14 +268,14 @@ def _column_errors(column: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _selectable_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
+def _selectable_fields_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
     """Field errors of the `selectableFields` of a version: their JSON paths, duplicates, their number."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     errors: list[FieldError] = []
     earlier_json_paths: set[str] = set()
     for index, selectable_field in enumerate(fields):
         json_path = selectable_field.get("jsonPath", "")
-        errors += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
+        errors += crd_schema_validation.selectable_path_errors(json_path, schema, f"{path}[{index}].jsonPath")
         if json_path in earlier_json_paths:
             errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
         earlier_json_paths.add(json_path)
@@ -338,12 +338,7 @@ def _removed_version_message(name: str) -> str:
 
 
 def _change_errors(spec: Object, old: Object) -> list[FieldError]:
-    """The errors of changed fields: scope and kind can change until the definition is established.
-
-    Args:
-        spec: the new spec.
-        old: the stored definition.
-    """
+    """The errors of changed fields; scope and kind can change until the stored definition, `old`, is established."""
     old_spec = old["spec"]
     names, old_names = spec["names"], old_spec["names"]
     errors = checks.unchanged(spec.get("group"), old_spec.get("group"), "spec.group")
@@ -429,7 +424,7 @@ def _url_errors(url: str, path: str) -> list[FieldError]:
     try:
         url_parts = urlsplit(url)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{url_form}")]
+        return [required(path, f"url must be a valid URL: {error}{url_form}")]  # no Invalid, as upstream
     errors = checks.holds(
         url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{url_form}"
     )

@@ -68,12 +68,9 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _prepare_delete(crd: Object) -> None:
-    """Adds FINALIZER and the condition Terminating at the first delete, in place; the generation does not change.
-
-    Differs from other kinds: there is no deletionGracePeriodSeconds.
-    """
+    """Adds FINALIZER and the condition Terminating at the first delete, in place; grace period and generation stay."""
     metadata = crd["metadata"]
-    metadata.pop("deletionGracePeriodSeconds", None)
+    metadata.pop("deletionGracePeriodSeconds", None)  # kube-apiserver sets none on definitions
     if FINALIZER in (metadata.get("finalizers") or ()):
         return
     metadata.setdefault("finalizers", []).append(FINALIZER)

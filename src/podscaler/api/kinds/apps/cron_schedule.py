@@ -75,7 +75,7 @@ class CronSchedule:
 
         Raises ScheduleError for fields that are never met, such as 31 February.
         """
-        from cronsim import CronSim, CronSimError
+        from cronsim import CronSim, CronSimError  # late: only CronJobs need it
 
         after = datetime.fromtimestamp(after_ns // NANOSECONDS, UTC).astimezone(self._zone)
         try:

@@ -150,13 +150,7 @@ def _condition_errors(condition: Object, path: str) -> list[FieldError]:
 
 
 def _exit_code_errors(requirement: Object, path: str, container_names: set[str]) -> list[FieldError]:
-    """Field errors of `onExitCodes`: the codes must be ordered and unique, and not 0 for the operator In.
-
-    Args:
-        requirement: the object `onExitCodes`.
-        path: its path.
-        container_names: the valid values of `containerName`.
-    """
+    """Field errors of `onExitCodes`: its codes are ordered and unique; `container_names` are those of the template."""
     operator, container_name = requirement.get("operator", ""), requirement.get("containerName")
     errors = _choice_errors(operator, f"{path}.operator", _OPERATORS)
     message = "must be one of the container or initContainer names in the pod template"

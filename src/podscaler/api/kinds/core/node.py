@@ -33,7 +33,7 @@ def set_defaults(node: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Adds the taint not-ready, with which no pod is scheduled on the node until a controller removes it."""
+    """Adds the taint not-ready, in place: no pod without toleration is scheduled on the node until it is removed."""
     taints = new["spec"].setdefault("taints", [])
     if not any(taint.get("key") == _NOT_READY_TAINT["key"] for taint in taints):
         taints.append({**_NOT_READY_TAINT})

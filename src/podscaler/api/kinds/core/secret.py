@@ -111,6 +111,7 @@ def _skipped_types_text(block_types: list[str]) -> str:
 
 def _mismatch_error(certificate: bytes, key: bytes) -> str:
     """Go's message if the key is not that of the certificate; empty if it is, or if one cannot be read."""
+    # imported late: only TLS Secrets need it
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate

@@ -103,11 +103,7 @@ RESOURCE = Resource(
     plural="endpointslices",
     kind="EndpointSlice",
     versions=(Version("v1", "discovery/v1.EndpointSlice", default=set_defaults),),
-    strategy=Strategy(
-        validate=validate,
-        has_generation=True,
-        spec_of=_generation_content,
-    ),
+    strategy=Strategy(validate=validate, has_generation=True, spec_of=_generation_content),
     printer=tables.named(
         "slice",
         Column("AddressType", description="Whether its addresses are IPv4, IPv6 or names."),

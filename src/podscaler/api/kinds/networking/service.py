@@ -73,13 +73,10 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """Keeps the status, and allocated addresses and node ports that the update leaves out, in place.
-
-    Addresses in the status are removed when the type changes from LoadBalancer to another.
-    """
+    """Keeps the status, and allocated addresses and node ports that the update leaves out; in place."""
     status_subresource.keep_status(new, old)
     old_type, new_type = old["spec"].get("type"), new["spec"].get("type")
-    if old_type == "LoadBalancer" and new_type != "LoadBalancer":
+    if old_type == "LoadBalancer" and new_type != "LoadBalancer":  # its external addresses are gone
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.reconcile(new["spec"], old["spec"])
     _set_family_defaults(new["spec"])

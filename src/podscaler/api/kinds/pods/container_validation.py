@@ -221,13 +221,9 @@ def _amount_errors(name: str, amounts: Object, quantities: Mapping[str, Quantity
 
 
 def _limit_errors(name: str, request: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
-    """The error of a request above its limit; resources in whole units need a limit equal to the request.
+    """The error of a request of the resource `name` that its limit (None: it has none) does not allow.
 
-    Args:
-        name: the resource.
-        request: the requested amount.
-        limit: the limit of the same resource; None if the container has none.
-        path: the path of `resources`.
+    Resources in whole units need a limit equal to the request. `path` is that of `resources`.
     """
     if limit is None:
         message = "Limit must be set for non overcommitable resources"

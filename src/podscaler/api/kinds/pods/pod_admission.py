@@ -28,12 +28,7 @@ def admit(pod: Object) -> None:
 
 
 def readmit(pod: Object, old: Object) -> None:
-    """Sets, in place, the fields of an updated pod that `admit` set on create and that the update lacks.
-
-    Args:
-        pod: the new object.
-        old: the stored pod.
-    """
+    """Sets, in place, fields that `admit` set on create and that an update lacks; `old` is the stored pod."""
     spec = pod["spec"]
     tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
@@ -65,8 +60,7 @@ def _tolerates(toleration: Object, taint: str) -> bool:
 def qos_class(spec: Object) -> str:
     """The QoS class of a pod spec, by requests and limits of cpu and memory of all containers and init containers.
 
-    Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable. Amounts of
-    0 count as not set.
+    Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable. 0 is none.
     """
     counted_containers = pod_defaults.containers({**spec, "ephemeralContainers": []})
     container_resources = [container.get("resources") or {} for container in counted_containers]

@@ -17,12 +17,7 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 
 
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
-    """Sets the priority and the preemption policy of the class; a pod that has another value is rejected.
-
-    Args:
-        spec: the spec of the new pod.
-        priority_class: the PriorityClass; None: the priority is 0.
-    """
+    """Sets priority and preemption policy of the class (None: priority 0); a pod with other values is rejected."""
     class_or_default = priority_class or _NO_CLASS
     priority = class_or_default.get("value", 0)
     rejection_message = _set_class_value(spec, "priority", priority, "integer value of priority")
@@ -46,11 +41,9 @@ def _set_class_value(spec: Object, field: str, class_value: object, description:
 
 
 def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
-    """Adds the overhead, the node selector and the tolerations of the class; a pod that contradicts them is rejected.
+    """Adds overhead, node selector and tolerations of the class; a pod with other values is rejected.
 
-    Args:
-        spec: the spec of the new pod.
-        runtime_class: the RuntimeClass; None: the pod must not have an overhead.
+    Without a class (None) a pod must not have an overhead.
     """
     runtime = runtime_class or {}
     return _set_overhead(spec, runtime.get("overhead")) or _set_scheduling(spec, runtime.get("scheduling") or {})

@@ -24,10 +24,7 @@ Amounts = Mapping[str, Quantity]
 
 
 def complete(pod: Object, limit_range: Object) -> None:
-    """Sets the requests and limits that containers lack, and names them in the annotation of the pod, in place.
-
-    The text replaces that of an earlier LimitRange.
-    """
+    """Sets the requests and limits that containers lack, in place; ANNOTATION of the pod, set anew, names them."""
     limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
     notes: list[str] = []
     for field, description in _CONTAINER_FIELDS:
@@ -39,10 +36,7 @@ def complete(pod: Object, limit_range: Object) -> None:
 
 
 def _defaults(limit_range: Object, amount_field: str) -> dict[str, str]:
-    """The default limits (`default`) or requests (`defaultRequest`) of containers, by resource name.
-
-    Of several items for a resource, the last one counts.
-    """
+    """The default limits (`default`) or requests (`defaultRequest`) of containers, by name; the last counts."""
     defaults: dict[str, str] = {}
     for limit_item in _items(limit_range, "Container"):
         defaults |= limit_item.get(amount_field) or {}
@@ -172,11 +166,7 @@ def _is_beyond(bound_name: str, bound: Quantity, amount: Quantity) -> bool:
 
 
 def _ratio_violations(limit_type: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Yields a message for each resource whose limit is above its ratio times the request, or that lacks one of both.
-
-    Args:
-        ratios: resource name -> highest ratio of limit to request.
-    """
+    """Yields a message for each resource whose limit is above `ratios` times its request, or that lacks one of both."""
     for name in sorted(ratios):
         max_ratio = Quantity.parse(str(ratios[name]))
         ratio_text = f"{name} max limit to request ratio per {limit_type} is {ratios[name]}"

@@ -173,10 +173,10 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     if dns_config is None:
         return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if is_required else []
     servers, servers_path = dns_config.get("nameservers") or [], f"{path}.nameservers"
-    message = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-    errors = checks.present(servers, servers_path, message) if is_required else []
-    message = f"must not have more than {_NAMESERVERS_MAX} nameservers"
-    errors += checks.holds(len(servers) <= _NAMESERVERS_MAX, servers_path, servers, message)
+    missing_message = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+    errors = checks.present(servers, servers_path, missing_message) if is_required else []
+    count_message = f"must not have more than {_NAMESERVERS_MAX} nameservers"
+    errors += checks.holds(len(servers) <= _NAMESERVERS_MAX, servers_path, servers, count_message)
     errors += checks.each(servers, servers_path, _address_errors)
     errors += _search_errors(dns_config.get("searches") or [], f"{path}.searches")
     return errors + checks.each(
@@ -188,10 +188,12 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
 
 def _search_errors(searches: list[str], path: str) -> list[FieldError]:
     """Errors of the DNS search paths: their number, their length together, the form of each."""
-    message = f"must not have more than {_SEARCHES_MAX} search paths"
-    errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
-    message = f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
-    errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
+    count_message = f"must not have more than {_SEARCHES_MAX} search paths"
+    errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, count_message)
+    size_message = (
+        f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
+    )
+    errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, size_message)
     domains = [search.removesuffix(".") for search in searches]  # `.` alone, the root, is valid
     return errors + checks.each_well_formed(domains, path, _search_messages)
 

@@ -108,10 +108,7 @@ def _label_key_errors(term_or_constraint: Object, field: str, path: str) -> list
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the topology spread constraints at `path`.
-
-    No two may have the same topologyKey and whenUnsatisfiable; the error is that of the earlier one, as upstream.
-    """
+    """The field errors of the topology spread constraints at `path`; of two with equal key and action, of the first."""
     keys_and_actions = [
         (constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints
     ]

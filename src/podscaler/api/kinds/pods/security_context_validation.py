@@ -18,7 +18,7 @@ from podscaler.api.resource.resources import Object
 _ID_MAX = 2**31 - 1
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
-_POD_CHOICES = (  # (field of a pod's security context, valid values)
+_POD_CHOICES = (  # (field of a pod's security context, valid values); a new such field: an entry here
     ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
     ("supplementalGroupsPolicy", ("Merge", "Strict")),
     ("seLinuxChangePolicy", ("MountOption", "Recursive")),
@@ -29,10 +29,7 @@ _SYSCTL_MAX_CHARACTERS = 253
 
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
-    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host.
-
-    A new field with a set of values: an entry of _POD_CHOICES.
-    """
+    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host."""
     context, field_path = spec.get("securityContext"), f"{path}.securityContext"
     if not context:
         return _host_errors(spec, path)
@@ -46,11 +43,7 @@ def pod_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
-    """The field errors of the security context of the container at `path`.
-
-    Args:
-        has_host_users: whether the pod is in the user namespace of the host (`hostUsers` is not false).
-    """
+    """The field errors of a container's security context; `has_host_users`: `hostUsers` of the pod is not false."""
     context, field_path = container.get("securityContext"), f"{path}.securityContext"
     if not context:
         return []
@@ -123,11 +116,11 @@ def _profile_errors(context: Object, path: str) -> list[FieldError]:
     """Field errors of the seccomp and AppArmor profiles of a security context."""
     errors = []
     for field, technology in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        errors += checks.optional(context.get(field), f"{path}.{field}", partial(_profile_errors_of, technology))
+        errors += checks.optional(context.get(field), f"{path}.{field}", partial(_one_profile_errors, technology))
     return errors
 
 
-def _profile_errors_of(technology: str, profile: Object, path: str) -> list[FieldError]:
+def _one_profile_errors(technology: str, profile: Object, path: str) -> list[FieldError]:
     """Field errors of a profile; `technology` is `seccomp` or `AppArmor`, for messages."""
     profile_type, local_path = profile.get("type", ""), profile.get("localhostProfile")
     field_path = f"{path}.localhostProfile"

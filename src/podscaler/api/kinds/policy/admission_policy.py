@@ -180,7 +180,7 @@ def _value_expression_errors(expression: str, path: str, compiler: "PolicyCompil
     if not expression.strip():
         return [required(path, "valueExpression is not specified")]
     if len(expression.strip().encode()) > _VALUE_EXPRESSION_MAX_BYTES:
-        return [required(path, f"must not exceed {_VALUE_EXPRESSION_MAX_BYTES} bytes in length")]
+        return [required(path, f"must not exceed {_VALUE_EXPRESSION_MAX_BYTES} bytes in length")]  # as upstream
     message = compiler.find_error(expression.strip(), "string", "null")
     return [invalid(path, expression, message)] if message else []
 

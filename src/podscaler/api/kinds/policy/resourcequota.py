@@ -106,7 +106,7 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
         ]
         errors += _operator_errors(requirement, path)
     scope_names = {requirement.get("scopeName", "") for requirement in requirements}
-    return errors + [
+    return errors + [  # the shown value is spec.scopes, as upstream
         invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTING_SCOPES if pair <= scope_names
     ]
 

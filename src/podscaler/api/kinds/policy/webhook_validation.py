@@ -150,7 +150,7 @@ def _url_errors(url: str, path: str) -> list[FieldError]:
     try:
         url_parts = urlsplit(url)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]
+        return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]  # no Invalid, as upstream
     errors = checks.holds(
         url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
     )

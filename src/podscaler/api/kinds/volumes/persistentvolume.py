@@ -17,7 +17,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 from podscaler.api.schema import schema
 
 PROTECTION: Final = "kubernetes.io/pv-protection"
-"""The finalizer that keeps a volume while it is bound to a claim."""
+"""The finalizer that keeps a bound volume; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
 _SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
 _POLICIES: Final = ("Delete", "Recycle", "Retain")
 _UNSET: Final = "<unset>"

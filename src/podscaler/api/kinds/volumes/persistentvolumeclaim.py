@@ -13,7 +13,7 @@ from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer that keeps a claim while a pod uses it."""
+"""The finalizer that keeps a used claim; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
 _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 """(API group, kind) of the objects that `dataSource` may name."""
 
