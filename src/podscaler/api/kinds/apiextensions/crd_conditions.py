@@ -65,25 +65,25 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
     accepted_names, reason, message = _accept_names(crd, in_use)
     status["acceptedNames"] = accepted_names
     is_accepted = reason == "NoConflicts"
-    _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
+    condition_status = "True" if is_accepted else "False"
+    _set_condition(crd, NAMES_ACCEPTED, now, status=condition_status, reason=reason, message=message)
     if is_true(crd, ESTABLISHED):
         return
-    established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-    not_established = ("False", "NotAccepted", "not all names are accepted")
-    _set_condition(crd, ESTABLISHED, established if is_accepted else not_established, now)
+    accepted = {"reason": "InitialNamesAccepted", "message": "the initial names have been accepted"}
+    not_accepted = {"reason": "NotAccepted", "message": "not all names are accepted"}
+    _set_condition(crd, ESTABLISHED, now, status=condition_status, **(accepted if is_accepted else not_accepted))
 
 
 def mark_for_deletion(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources will be deleted."""
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    _set_condition(crd, TERMINATING, ("True", "InstanceDeletionPending", message), now)
+    _set_condition(crd, TERMINATING, now, status="True", reason="InstanceDeletionPending", message=message)
 
 
 def mark_deleting(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources are being deleted."""
-    _set_condition(
-        crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now
-    )
+    message = "CustomResource deletion is in progress"
+    _set_condition(crd, TERMINATING, now, status="True", reason="InstanceDeletionInProgress", message=message)
 
 
 def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
@@ -148,14 +148,8 @@ def _find_condition(crd: Object, condition_type: str) -> Object | None:
     return next((condition for condition in conditions if condition.get("type") == condition_type), None)
 
 
-def _set_condition(crd: Object, condition_type: str, status_reason_message: tuple[str, str, str], now: str) -> None:
-    """Sets a condition in place; if its status does not change, lastTransitionTime does not change either.
-
-    Args:
-        status_reason_message: the three fields of the new condition.
-        now: the present time, RFC 3339.
-    """
-    status, reason, message = status_reason_message
+def _set_condition(crd: Object, condition_type: str, now: str, *, status: str, reason: str, message: str) -> None:
+    """Sets a condition in place; `now` (RFC 3339) becomes its lastTransitionTime only if its status changes."""
     old_condition = _find_condition(crd, condition_type)
     is_same_status = old_condition is not None and old_condition.get("status") == status
     transition_time = old_condition["lastTransitionTime"] if old_condition and is_same_status else now

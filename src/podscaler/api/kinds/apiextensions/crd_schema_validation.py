@@ -49,7 +49,7 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     if schema is None:
         return []
     errors = _root_errors(schema, path, has_status=has_status)
-    errors += _node_errors(schema, path, is_root=True, default_ban="")
+    errors += _node_errors(schema, path, is_root=True, default_ban_place="")
     structure_errors = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
     if structure_errors:
         return errors + structure_errors
@@ -157,27 +157,27 @@ def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
     return errors
 
 
-def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban: str) -> list[FieldError]:
+def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place: str) -> list[FieldError]:
     """The errors of a schema and all schemas in it, structural or not.
 
     Args:
         schema: the schema.
         path: the path of the schema.
         is_root: whether it describes the whole object.
-        default_ban: where in the object it is, for the message that it must not have a default; empty if it may.
+        default_ban_place: where defaults are forbidden, such as ` in top-level metadata`; empty where they are not.
     """
     errors = _own_errors(schema, path)
-    if "default" in schema and default_ban:
-        errors.append(forbidden(f"{path}.default", f"must not be set{default_ban}"))
+    if "default" in schema and default_ban_place:
+        errors.append(forbidden(f"{path}.default", f"must not be set{default_ban_place}"))
     errors += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for child_path, child in _children(schema, path):
-        child_default_ban = default_ban
+        child_default_ban_place = default_ban_place
         if child_path in metadata_members:
-            child_default_ban = f" in top-level {metadata_members[child_path]}"
-        errors += _node_errors(child, child_path, is_root=False, default_ban=child_default_ban)
+            child_default_ban_place = f" in top-level {metadata_members[child_path]}"
+        errors += _node_errors(child, child_path, is_root=False, default_ban_place=child_default_ban_place)
     return errors
 
 

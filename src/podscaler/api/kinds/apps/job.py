@@ -256,8 +256,8 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
     is_suspended = any(
         condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in conditions
     )
-    has_no_pods = not status.get("active") and (is_suspended or not status.get("startTime"))
-    is_changeable = old["spec"].get("suspend") and has_no_pods
+    is_stopped = not status.get("active") and (is_suspended or not status.get("startTime"))
+    is_changeable = old["spec"].get("suspend") and is_stopped
     if not is_changeable:
         if semantics.same(template, old_template):
             return []
@@ -272,11 +272,10 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
 def _with_changeable_fields(old_pod_spec: Object, new_pod_spec: Object) -> Object:
     """The old spec of a pod with the new values of the fields that may change in a suspended Job; null means unset."""
     pod_spec = {**old_pod_spec, **{name: new_pod_spec.get(name) for name in _SCHEDULING_FIELDS}}
-    affinity = {
-        **(old_pod_spec.get("affinity") or {}),
-        "nodeAffinity": (new_pod_spec.get("affinity") or {}).get("nodeAffinity"),
-    }
-    affinity = {name: value for name, value in affinity.items() if value is not None}
+    new_node_affinity = (new_pod_spec.get("affinity") or {}).get("nodeAffinity")
+    merged_affinity = {**(old_pod_spec.get("affinity") or {}), "nodeAffinity": new_node_affinity}
+    affinity = {name: value for name, value in merged_affinity.items() if value is not None}
+    # without any terms the affinity is unset or empty, as the new one
     pod_spec["affinity"] = affinity if affinity or new_pod_spec.get("affinity") is not None else None
     for field in ("containers", "initContainers"):
         old_containers, new_containers = old_pod_spec.get(field) or [], new_pod_spec.get(field) or []

@@ -3,7 +3,8 @@
 RESOURCE and CONTROLLER_REVISION register the functions of this module; `api.kinds.catalog` lists them for the API
 server.
 
-Source: recorded responses (tests/conformance/golden); the API reference of apps/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of apps/v1. Differs: the data of a revision are
+compared by their meaning; kube-apiserver compares their bytes.
 """
 
 from typing import Any

@@ -49,7 +49,7 @@ def set_defaults(service: Object) -> None:
 
 def _set_traffic_defaults(spec: Object) -> None:
     """Sets the defaults of the fields that only certain types of Services have, in place."""
-    if spec["type"] in service_update.TYPES_WITH_NODE_PORTS or spec.get("externalIPs"):
+    if service_update.is_reached_through_nodes(spec) or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")

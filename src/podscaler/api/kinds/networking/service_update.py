@@ -11,12 +11,10 @@ Source: kube-apiserver's storage and strategy of Services (allocated values, lin
 
 from podscaler.api.resource.resources import Object
 
-TYPES_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
-
 
 def is_reached_through_nodes(spec: Object) -> bool:
-    """Whether the ports of a Service may be ports of nodes, too, by its type."""
-    return spec.get("type") in TYPES_WITH_NODE_PORTS
+    """Whether the ports of a Service may be ports of nodes, too: it is of a type that has node ports."""
+    return spec.get("type") in ("NodePort", "LoadBalancer")
 
 
 def needs_node_ports(spec: Object) -> bool:

@@ -32,7 +32,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     errors = _missing_ports_errors(spec)
-    has_node_ports = spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
+    has_node_ports = service_update.is_reached_through_nodes(spec)
     errors += _port_errors(spec.get("ports") or [], has_node_ports=has_node_ports)
     errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_errors(spec)
@@ -140,7 +140,7 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
 def _cluster_ip_errors(spec: Object) -> list[FieldError]:
     """Field errors of cluster IPs and IP families, which some types must not have."""
     cluster_ips = spec.get("clusterIPs") or []
-    if cluster_ips[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
+    if cluster_ips[:1] == ["None"] and service_update.is_reached_through_nodes(spec):
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         set_fields = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]

@@ -52,7 +52,7 @@ def _items(limit_range: Object, limit_type: str) -> Iterator[Object]:
 
 def _complete_container(
     container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
-) -> Iterator[str]:
+) -> list[str]:
     """Sets missing requests and limits of a container, in place.
 
     Args:
@@ -60,15 +60,18 @@ def _complete_container(
         limits: default limits, by resource name.
         description: how the notes name the container.
 
-    Yields a note for the annotation of the pod about requests that were set, and one about limits.
+    Returns a note for the annotation of the pod about requests that were set, and one about limits.
     """
+    notes = []
     for field, default_amounts, noun in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
         amounts = resources.get(field) or {}
         missing_amounts = {name: amount for name, amount in default_amounts.items() if name not in amounts}
         if missing_amounts:
             resources[field] = {**amounts, **missing_amounts}
-            yield f"{', '.join(sorted(missing_amounts))} {noun} for {description} {container.get('name', '')}"
+            set_names = ", ".join(sorted(missing_amounts))
+            notes.append(f"{set_names} {noun} for {description} {container.get('name', '')}")
+    return notes
 
 
 def violations(pod: Object, limit_range: Object) -> list[str]:

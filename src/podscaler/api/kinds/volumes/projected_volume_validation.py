@@ -1,7 +1,8 @@
 """Validates the sources of a projected volume, above all the paths of their files.
 
-Called by `volume_validation`. Valid sources name files below the volume's directory only; no two sources name the same
-file, except for tokens, whose paths kube-apiserver does not compare.
+Called by `volume_validation`. A new source: an entry of _SOURCES, and a case in `validate`. Valid sources name files
+below the volume's directory only; no two sources name the same file, except for tokens, whose paths kube-apiserver does
+not compare.
 
 Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded responses (tests/conformance/recorded).
 The fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API
