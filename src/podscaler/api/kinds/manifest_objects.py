@@ -42,13 +42,14 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
 
     Args:
         decoded: as `podscaler.api.schema.decoding` decodes the message of the version; it is not changed.
+
+    Raises DecodeError for an annotation that the conversion cannot read (DaemonSet, autoscaling/v2beta2).
     """
     obj = semantics.copied(decoded)
     version.default(obj)
-    obj = version.to_storage(obj)
-    if resource.kind == conversion.KIND:
-        obj = conversion.VERSIONS[conversion.STORED].from_storage(obj)
-    return obj
+    stored = version.to_storage(obj)
+    is_autoscaler = resource.kind == conversion.KIND
+    return conversion.VERSIONS[conversion.STORED].from_storage(stored) if is_autoscaler else stored
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:

@@ -56,8 +56,8 @@ def index_limit_errors(spec: Object) -> list[FieldError]:
         errors += checks.holds(
             max_failed <= completions, max_failed_path, max_failed, "must be less than or equal to completions"
         )
-        message = f"must be less than or equal to {_FAILED_INDEXES_MAX}"
-        errors += checks.holds(max_failed <= _FAILED_INDEXES_MAX, max_failed_path, max_failed, message)
+        highest_message = f"must be less than or equal to {_FAILED_INDEXES_MAX}"
+        errors += checks.holds(max_failed <= _FAILED_INDEXES_MAX, max_failed_path, max_failed, highest_message)
     if completions <= _COMPLETIONS_SOFT_MAX or spec.get("backoffLimitPerIndex") is None:
         return errors
     if max_failed is None:
@@ -202,21 +202,21 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
     if succeeded_count is None and index_list is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     if index_list is not None:
-        field = f"{path}.succeededIndexes"
+        indexes_path = f"{path}.succeededIndexes"
         if len(index_list) > _INDEXES_MAX_BYTES:
-            errors.append(too_long(field, _INDEXES_MAX_BYTES))
+            errors.append(too_long(indexes_path, _INDEXES_MAX_BYTES))
         try:
             index_count = count_indexes(index_list, completions)
         except IndexesError as error:
-            errors.append(invalid(field, index_list, f"error parsing succeededIndexes: {error}"))
+            errors.append(invalid(indexes_path, index_list, f"error parsing succeededIndexes: {error}"))
     if succeeded_count is not None:
-        field, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
-        errors += checks.not_negative(succeeded_count, field)
+        count_path, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
+        errors += checks.not_negative(succeeded_count, count_path)
         completions_message = message_format.format(completions, "specified completions")
-        errors += checks.holds(succeeded_count <= completions, field, succeeded_count, completions_message)
+        errors += checks.holds(succeeded_count <= completions, count_path, succeeded_count, completions_message)
         index_count_message = message_format.format(index_count, "indexes in the specified succeededIndexes field")
         errors += checks.holds(
-            index_list is None or succeeded_count <= index_count, field, succeeded_count, index_count_message
+            index_list is None or succeeded_count <= index_count, count_path, succeeded_count, index_count_message
         )
     return errors
 

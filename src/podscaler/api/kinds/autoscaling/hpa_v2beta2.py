@@ -38,14 +38,16 @@ def to_v2(hpa: Object) -> Object:
 
 
 def _with_tolerances(behavior: Object | None, annotations: dict[str, str]) -> Object | None:
-    """A behavior with the tolerances of the annotations; None without a behavior and without such annotations."""
+    """A behavior with the tolerances of the annotations; None without a behavior and without such annotations.
+
+    Raises DecodeError for an annotation that is no quantity.
+    """
+    rules_by_direction = {}
     for direction, annotation in _TOLERANCES.items():
         if annotation in annotations:
-            behavior = behavior or {}
-            rules = behavior.get(direction) or {}
             tolerance = _parse_tolerance(annotation, annotations[annotation])
-            behavior = {**behavior, direction: {**rules, "tolerance": tolerance}}
-    return behavior
+            rules_by_direction[direction] = {**((behavior or {}).get(direction) or {}), "tolerance": tolerance}
+    return {**(behavior or {}), **rules_by_direction} if rules_by_direction else behavior
 
 
 def _parse_tolerance(annotation: str, quantity_text: str) -> str:

@@ -158,8 +158,9 @@ class _ServiceEvaluator(QuotaEvaluator):
         spec = obj.get("spec") or {}
         service_type, ports = spec.get("type", ""), spec.get("ports") or []
         if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
-            ports = [port for port in ports if port.get("nodePort")]
-        node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
+            node_ports = sum(bool(port.get("nodePort")) for port in ports)
+        else:
+            node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
         load_balancers = int(service_type == "LoadBalancer")
         counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
         return {"count/services": _ONE, "services": _ONE, **counts}

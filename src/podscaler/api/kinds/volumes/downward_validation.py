@@ -61,8 +61,9 @@ def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     if map_field not in ("metadata.labels", "metadata.annotations"):
         message = f"error converting fieldPath: field label does not support subscript: {match[0]}"
         return [invalid(f"{path}.fieldPath", match[0], message)]
-    key = key.lower() if map_field == "metadata.annotations" else key
-    return checks.well_formed(key, path, names.label_key_errors)
+    # upstream lets keys of annotations have capitals
+    checked_key = key.lower() if map_field == "metadata.annotations" else key
+    return checks.well_formed(checked_key, path, names.label_key_errors)
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:

@@ -38,12 +38,10 @@ def _normalize_data_source(spec: Object) -> None:
 
     Changes the spec in place. A `dataSourceRef` with a namespace is not copied.
     """
-    data_source = spec.get("dataSource")
-    if (
-        data_source is not None
-        and (data_source.get("apiGroup") or "", data_source.get("kind", "")) not in _DATA_SOURCES
-    ):
-        del spec["dataSource"]
+    if (sent_source := spec.get("dataSource")) is not None:
+        group_and_kind = (sent_source.get("apiGroup") or "", sent_source.get("kind", ""))
+        if group_and_kind not in _DATA_SOURCES:
+            del spec["dataSource"]
     data_source, data_source_ref = spec.get("dataSource"), spec.get("dataSourceRef")
     if data_source is not None and data_source_ref is None:
         spec["dataSourceRef"] = dict(data_source)
