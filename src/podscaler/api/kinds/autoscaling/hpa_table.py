@@ -1,6 +1,6 @@
 """The table that `kubectl get hpa` prints: `web  Deployment/web  cpu: 40%/80%  1  10  3  5d`.
 
-PRINTER is part of the record in `hpa`; `podscaler.cli.diagnosis.list_autoscalers` shows `targets`, too. A new column:
+PRINTER is part of `hpa.RESOURCE`; `podscaler.cli.diagnosis.list_autoscalers` shows `targets`, too. A new column:
 in PRINTER and in `_cells`, in the same order.
 
 Source: docs/spec/api.md 7 (Table output).

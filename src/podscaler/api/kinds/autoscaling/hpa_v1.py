@@ -3,7 +3,7 @@
 v1 has one metric, cpu utilization; everything else is in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
-Called by the record in `hpa`. Arguments are not changed.
+Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed.
 
 Source: docs/spec/api.md 4.
 """

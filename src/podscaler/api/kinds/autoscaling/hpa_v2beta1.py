@@ -2,7 +2,8 @@
 
 v2beta1 has metrics in the flat form (`hpa_flat_metrics`), and the behavior in an annotation.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource; `hpa_v2alpha1` converts through it. Arguments are not
+changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """

@@ -3,7 +3,8 @@
 v2beta2 is v2 without tolerances, which are quantities in two annotations, and without the observedGeneration of
 conditions, which is lost.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource; `hpa_v2beta1` uses `status_from_v2`. Arguments are not
+changed.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' annotations scale-up-tolerance and scale-down-tolerance.
 """

@@ -1,9 +1,10 @@
 """Validates HorizontalPodAutoscaler (autoscaling/v2): replicas, scaled object, metrics, behavior, status.
 
-Called by the record in `hpa`, and for autoscalers that no API server validates by `podscaler.lint`, `podscaler.explain`
-and `podscaler.controller.informers.custom_autoscaler`. Errors come in kube-apiserver's order. A new metric source: add
-it to `_METRIC_TYPES`, `_SOURCES` and `_source_errors`. A bound is also in `pod_autoscaler_schema`. Arguments of type
-`Object` are an autoscaler, or parts of one, as JSON objects; their quantities were checked when they were decoded.
+Called by `hpa`, whose RESOURCE has it as hooks, and for autoscalers that no API server validates by `podscaler.lint`,
+`podscaler.explain` and `podscaler.controller.informers.custom_autoscaler`. Errors come in kube-apiserver's order. A new
+metric source: add it to `_METRIC_TYPES`, `_SOURCES` and `_source_errors`. A bound is also in `pod_autoscaler_schema`.
+Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects; their quantities were checked when they
+were decoded.
 
 Source: docs/spec/api.md 2 (Validation).
 """

@@ -111,12 +111,11 @@ def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[F
 
 def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError]:
     """Field errors of ports that repeat protocol and number of an earlier one; `field`: `port` or `nodePort`."""
-    keys = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
+    protocols_and_numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
     errors = []
-    for index, key in enumerate(keys):
-        if key not in keys[:index]:
+    for index, (protocol, number) in enumerate(protocols_and_numbers):
+        if (protocol, number) not in protocols_and_numbers[:index]:
             continue
-        protocol, number = key
         if field == "port":
             shown_port = {"protocol": protocol, "port": number, "targetPort": 0}
             errors.append(duplicate(f"spec.ports[{index}]", go_struct.printed(shown_port, "core/v1.ServicePort")))

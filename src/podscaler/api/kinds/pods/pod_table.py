@@ -1,8 +1,9 @@
 """The table that `kubectl get pods` prints: `web-1  1/2  CrashLoopBackOff  3 (10s ago)  5m`.
 
-PRINTER is part of the record of Pod. The status is, in rising precedence: the pod's phase or reason; the state of the
-first unfinished init container; of the first container that waits or has ended; Terminating. Pods are JSON objects;
-`spec` and `status` arguments are these parts of one. A new column: in _COLUMNS and in `_cells`, in the same order.
+PRINTER is part of `api.kinds.pods.pod.RESOURCE`; `podscaler.cli.diagnosis.pod_checks` reads the status with it. The
+status is, in rising precedence: the pod's phase or reason; the state of the first unfinished init container; of the
+first container that waits or has ended; Terminating. Pods are JSON objects; `spec` and `status` arguments are these
+parts of one. A new column: in _COLUMNS and in `_cells`, in the same order.
 
 Source: the columns and cells of kube-apiserver v1.37 (tests/conformance/golden).
 """
