@@ -30,9 +30,9 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
     path = request.path
     name_checks.check_path_name(path.name)
     options = await _options(server, request)
-    if server.objects.find(request.key, path.namespace, path.name) is not None:
+    if server.objects.find(request.resource_key, path.namespace, path.name) is not None:
         _warn_about_orphans(request, options)
-    deletion = await server.objects.delete(request.key, path.namespace, path.name, options=options)
+    deletion = await server.objects.delete(request.resource_key, path.namespace, path.name, options=options)
     if deletion.gone and not request.served.resource.returns_deleted_object:
         return await responses.encode_object(_success(request, deletion.entry), request.form)
     return await object_responses.one(server, request, deletion.entry)
@@ -47,7 +47,7 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, message)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     deleted = await server.objects.delete_collection(
-        request.key, request.path.namespace, which=selectors, options=options
+        request.resource_key, request.path.namespace, which=selectors, options=options
     )
     if deleted.entries:
         _warn_about_orphans(request, options)

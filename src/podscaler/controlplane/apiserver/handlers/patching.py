@@ -127,7 +127,7 @@ class Patcher:
         try:
             if self.patch.type == "strategic":
                 patched = unstructured.restore(patched, self.expected.message)
-            decoded = kind.decoded(patched)
+            decoded = kind.decode(patched)
         except DecodeError as error:
             raise self._invalid(patched, str(error), obj) from None
         decoding_problems = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
@@ -140,7 +140,7 @@ class Patcher:
 
     def _patched_kind(self, patched: Object) -> BodyKind:
         """The kind and version to decode the patched object as. Raises StatusError 422 if they are not served."""
-        if self.expected.decode is not None:
+        if self.expected.custom_decoder is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
         if self.patch.type == "strategic":  # kube-apiserver decodes it as the object's type, whatever kind it has
@@ -151,7 +151,7 @@ class Patcher:
             raise self._invalid(patched, f"unexpected GroupVersion string: {api_version}")
         registered = self.kinds.get((str(api_version), str(kind_name)))
         if registered is not None and registered.kind != self.expected.kind:
-            raise self._invalid(patched, request_bodies.unknown_conversion(registered, self.expected))
+            raise self._invalid(patched, request_bodies.unknown_conversion_text(registered, self.expected))
         if registered is None:
             message = f'no kind "{kind_name}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
             raise self._invalid(patched, message)
@@ -194,7 +194,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
         return writes.to_storage(_version(request, kind), obj)
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
-    entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
+    entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched)
     return await object_responses.one(server, request, entry)
 
@@ -220,7 +220,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         return writes.to_storage(version, obj)
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
-    entry, is_new = await server.objects.apply(request.key, path.namespace, path.name, change, options=update)
+    entry, is_new = await server.objects.apply(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched or None)
     return await object_responses.one(server, request, entry, status=201 if is_new else 200)
 

@@ -72,7 +72,7 @@ def resolve(server: ServerContext, request: ResourceRequest) -> ProxyTarget:
     requested = _parse_id(request.path.name)
     if requested is None:
         raise http_errors.bad_request(f'invalid {kind} request "{request.path.name}"')
-    return _RESOLVERS[request.key](server, request, requested)
+    return _RESOLVERS[request.resource_key](server, request, requested)
 
 
 def _parse_id(proxy_id: str) -> _ProxyId | None:
@@ -91,7 +91,7 @@ def _parse_id(proxy_id: str) -> _ProxyId | None:
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
     """The address of a pod, with the requested port, or else its first one."""
-    pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
+    pod: Object = server.objects.get(request.resource_key, request.path.namespace, requested.name).decode()
     declared_ports = [
         port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
     ]
@@ -111,7 +111,7 @@ def _resolve_service(server: ServerContext, request: ResourceRequest, requested:
     """The address of a ready endpoint of a Service, chosen at random."""
     namespace, port_name = request.path.namespace, requested.port
     if requested.port.isdecimal() and requested.port.isascii() and len(requested.port) <= PORT_DIGITS_MAX:
-        service: Object = server.objects.get(request.key, namespace, requested.name).decode()
+        service: Object = server.objects.get(request.resource_key, namespace, requested.name).decode()
         service_port = service_resolver.find_port(service, int(requested.port))
         if service_port is None:
             message = f'no service port {int(requested.port)} found for service "{requested.name}"'
@@ -142,8 +142,9 @@ def _ready_pod_addresses(
 
 def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
     """The address of the node's kubelet."""
-    server.objects.get(request.key, "", requested.name)
-    endpoint = server.parts.node_endpoint() if server.parts.node_endpoint is not None else None
+    server.objects.get(request.resource_key, "", requested.name)
+    find_endpoint = server.parts.find_node_endpoint
+    endpoint = find_endpoint() if find_endpoint is not None else None
     if endpoint is None or endpoint.node_name != requested.name:
         raise _unavailable(f'no endpoint of node "{requested.name}" is known')
     if requested.port and requested.port != str(endpoint.port):

@@ -34,7 +34,9 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     """The response with the scale of an object. Raises StatusError 400, 404, 406."""
     path = request.path
     name_checks.check_path_name(path.name)
-    scale = await server.objects.converted(lambda: server.objects.get_scale(request.key, path.namespace, path.name))
+    scale = await server.objects.converted(
+        lambda: server.objects.get_scale(request.resource_key, path.namespace, path.name)
+    )
     return await _scale_response(server, request, scale)
 
 
@@ -48,7 +50,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     name_checks.check_name(new_scale, path.name)
     update = UpdateOptions("", writes.preconditions_of(new_scale), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
-        request.key, path.namespace, path.name, lambda _scale: new_scale, options=update
+        request.resource_key, path.namespace, path.name, lambda _scale: new_scale, options=update
     )
     return await _scale_response(server, request, scale)
 
@@ -83,7 +85,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
         _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
 
-    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    scale = await server.objects.update_scale(request.resource_key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 
@@ -111,7 +113,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         return applied_scale
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
-    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    scale = await server.objects.update_scale(request.resource_key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 

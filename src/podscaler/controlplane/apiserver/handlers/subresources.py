@@ -137,5 +137,5 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
         stored["metadata"]["resourceVersion"] = new_namespace["metadata"].get("resourceVersion", "")
         return stored
 
-    entry = await server.objects.update(request.key, "", path.name, change, options=update)
+    entry = await server.objects.update(request.resource_key, "", path.name, change, options=update)
     return await object_responses.one(server, request, entry)

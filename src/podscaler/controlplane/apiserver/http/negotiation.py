@@ -113,7 +113,10 @@ def check_plain(accept: str) -> None:
 
 
 def error_form(accept: str) -> Form:
-    """The form of the Status of an error: the first encoding that is served, else JSON."""
+    """The form of the Status of an error: the encoding of the first clause that names one, else JSON.
+
+    As in kube-apiserver, clauses with a transformation are skipped, but for PartialObjectMetadata as protobuf.
+    """
     for clause in _parse_accept(accept):
         shape = clause.parameters.get("as", "")
         is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)

@@ -15,7 +15,7 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 def get_pod(server: ServerContext, request: ResourceRequest) -> Object:
     """The pod of the path. Raises StatusError 400, 404."""
     name_checks.check_path_name(request.path.name)
-    pod: Object = server.objects.get(request.key, request.path.namespace, request.path.name).decode()
+    pod: Object = server.objects.get(request.resource_key, request.path.namespace, request.path.name).decode()
     return pod
 
 

@@ -124,7 +124,7 @@ def _list_options(request: ResourceRequest) -> ListOptions:
 def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
     """The subscription, or the 410 of a compacted revision, which is sent as an event."""
     try:
-        return server.objects.watch(request.key, request.path.namespace, options=options)
+        return server.objects.watch(request.resource_key, request.path.namespace, options=options)
     except StatusError as error:
         if error.code != 410:
             raise
@@ -231,7 +231,9 @@ class _EventEncoder:
     async def prepare(self, batch: EventBatch) -> None:
         """Call the webhook that converts the objects of a batch, if there is one. Raises StatusError 500."""
         if not self.is_direct:
-            await object_responses.prepare(self._server, self._request, [event.entry for event in batch.events])
+            await object_responses.convert_by_webhook(
+                self._server, self._request, [event.entry for event in batch.events]
+            )
 
     def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`; the last one may be empty."""

@@ -213,7 +213,7 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
     if isinstance(patched, Mapping) and sent_object is not None:
         _check_kind(patched, sent_object, sent.resource)
     try:
-        obj = request_bodies.with_type_meta(kind.decoded(patched), kind)
+        obj = request_bodies.with_type_meta(kind.decode(patched), kind)
     except DecodeError as error:
         raise api_errors.internal_error(str(error)) from error
     if write.subresource == "scale":
