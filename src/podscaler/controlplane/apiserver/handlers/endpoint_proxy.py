@@ -39,7 +39,8 @@ _OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_
 async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response of the target, which has been sent when this returns, or the redirect of an empty path.
 
-    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached.
+    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached; UsageError
+    if the client certificate for the kubelet cannot be read.
     """
     target, http = proxy_targets.resolve(server, request), request.http
     if websockets.is_upgrade(http):
@@ -95,7 +96,7 @@ def _clean(path: str) -> str:
     for segment in path.split("/"):
         name = unquote(segment)
         if name == "..":
-            segments[-1:] = []
+            segments[-1:] = []  # also if there is none
         elif name not in ("", "."):
             segments.append(segment)
     cleaned = "".join(f"/{segment}" for segment in segments)

@@ -90,7 +90,7 @@ def _parse_id(proxy_id: str) -> _ProxyId | None:
 
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of a pod, with the requested port, or else its first one."""
+    """The address of a pod, with the requested port, or else its first declared one. Raises StatusError 400, 404."""
     pod: Object = server.objects.get(request.resource_key, request.path.namespace, requested.name).decode()
     declared_ports = [
         port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
@@ -108,7 +108,7 @@ def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _Pr
 
 
 def _resolve_service(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of a ready endpoint of a Service, chosen at random."""
+    """The address of a ready endpoint of a Service, chosen at random. Raises StatusError 404, 503."""
     namespace, port_name = request.path.namespace, requested.port
     if requested.port.isdecimal() and requested.port.isascii() and len(requested.port) <= PORT_DIGITS_MAX:
         service: Object = server.objects.get(request.resource_key, namespace, requested.name).decode()
@@ -128,8 +128,8 @@ def _ready_pod_addresses(
 ) -> Iterator[service_resolver.Address]:
     """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name."""
     connections = pod_targets.get_connections(server)
-    entries = server.objects.list(SLICES, namespace).entries
-    slices = [pod_entry.decode() for pod_entry in entries if pod_entry.labels.get(SERVICE_NAME) == service_name]
+    slice_entries = server.objects.list(SLICES, namespace).entries
+    slices = [entry.decode() for entry in slice_entries if entry.labels.get(SERVICE_NAME) == service_name]
     for endpoint, port in service_resolver.ready_endpoints(slices, port_name):
         reference = endpoint.get("targetRef") or {}
         if reference.get("kind") != "Pod" or reference.get("namespace") != namespace:
@@ -141,8 +141,8 @@ def _ready_pod_addresses(
 
 
 def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of the node's kubelet."""
-    server.objects.get(request.resource_key, "", requested.name)
+    """The address of the node's kubelet. Raises StatusError 400, 404, 503."""
+    server.objects.get(request.resource_key, "", requested.name)  # checks that there is a Node
     find_endpoint = server.parts.find_node_endpoint
     endpoint = find_endpoint() if find_endpoint is not None else None
     if endpoint is None or endpoint.node_name != requested.name:

@@ -138,7 +138,7 @@ OptionalList = Sequence[Any] | None
 def _merge_ordered_list(
     key: str, original: OptionalList, changes: OptionalList, order: Sequence[Any], schema: MessageSchema
 ) -> list[Any]:
-    """The merged list, in the order of `$setElementOrder`.
+    """The merged list, in the order of `$setElementOrder`. Raises StatusError 422, 500.
 
     Args:
         key: the member with the list.
@@ -160,7 +160,7 @@ def _merge_ordered_list(
 
 
 def _merge_member(merged: Object, key: str, change: Any, schema: MessageSchema) -> None:
-    """Merge one member of a patch into `merged` (rules 4 and 5)."""
+    """Merge one member of a patch into `merged` (rules 4 and 5). Raises as `apply_strategic_merge`."""
     if key.startswith(DELETE_FROM_PRIMITIVE_LIST):
         _delete_from_primitive_list(merged, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), change)
     elif change is None:
@@ -186,12 +186,13 @@ def _merge_value(key: str, original: Any, change: Any, schema: MessageSchema) ->
     if isinstance(original, list) and isinstance(change, list) and schema.merges_list(key):
         merged_list = _merge_list(key, original, change, schema)
         return lists.sort_list(merged_list, change, original, schema.merge_key(key))
+    # as upstream, nulls and directives stay in an object or list that the schema replaces by one of the same type
     is_same_container = isinstance(original, dict | list) and type(original) is type(change)
     return change if is_same_container else _without_directives(change)
 
 
 def _merge_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: MessageSchema) -> list[Any]:
-    """The merged list, still unsorted; `changes` where the schema replaces the list."""
+    """The merged list, still unsorted; `changes` where the schema replaces the list. Raises StatusError 422, 500."""
     if not schema.merges_list(key):
         return list(changes)
     if not original and not changes:

@@ -1,7 +1,7 @@
 """Handles POST and PUT requests: creates and replaces objects, and replaces their status.
 
 `dispatch` calls it. The body is decoded in the version of the path, defaulted, converted to the storage version and
-passed to `registry.objects`, which validates and stores it.
+passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers.
 """
 
 from podscaler.api.resource.resources import Object, Version
@@ -45,7 +45,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     if may_create and server.objects.find(request.resource_key, path.namespace, path.name) is None:
         request.check_may_create(server.authorizer)
         return await _create(server, request, new_object, options)
-    change = Replacement(new_object)
+    change = Replacement(new_object)  # its `replaced` becomes the stored version
     preconditions = preconditions_of(new_object)
     update = UpdateOptions(path.subresource, preconditions, options.dry_run, request.author(options))
     entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
@@ -88,9 +88,9 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
     """Remove duplicate owner references from `obj`, in place, and append a warning with their uids.
 
     Args:
-        obj: the object as it was sent, or (`is_patched`) as a patch made it; kube-apiserver's warnings differ.
+        obj: the object.
         warnings: gets the warning, once; a patch may be applied several times.
-        is_patched: see above.
+        is_patched: whether a patch made the object; kube-apiserver's warning for one that was sent differs.
 
     Source: kube-apiserver's handlers of create, update and patch.
     """
