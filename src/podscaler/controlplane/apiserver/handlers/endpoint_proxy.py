@@ -126,14 +126,9 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
 async def _send(
     session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
 ) -> aiohttp.ClientResponse:
-    """Send the request; returns the head of the response. Raises StatusError 503.
+    """Send the client's request; returns the head of the response. Raises StatusError 503.
 
-    Args:
-        session: for this request.
-        http: the client's request.
-        target: where it is sent.
-        base: the escaped path up to `proxy`, for a header.
-        path: the escaped path after that.
+    `base` is the escaped path up to `proxy`, for a header, `path` the escaped path after that.
     """
     _, _, query = http.raw_path.partition("?")
     url = URL.build(

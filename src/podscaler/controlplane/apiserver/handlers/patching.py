@@ -84,12 +84,9 @@ class Patch:
         return patched
 
     def value_in_errors(self, patched: Object, original: Object, type_name: str) -> str:
-        """The value in error messages about the result: the result, or for strategic merge the rest of the patch.
+        """The value in error messages about the result: `patched`, or for strategic merge the rest of the patch.
 
-        Args:
-            patched: the result.
-            original: the object before the patch; read for strategic merge only.
-            type_name: the type of the object in the schema.
+        `original`, the object before the patch, is read for strategic merge only; `type_name` is as in `apply_to`.
         """
         if self.type == "strategic":
             remaining_patch = strategic_merge.patch_in_errors(original, self.document, MessageSchema(type_name))

@@ -137,12 +137,7 @@ def _failure_response(message: str, status: int = 503) -> EncodedResponse:
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
-    """The headers of the proxied request: those of the client without its credentials, those of the user, X-Forwarded.
-
-    Args:
-        proxied: the client's request and its user.
-        address: host and port of the other server.
-    """
+    """The headers of the proxied request: the client's without its credentials, those of the user, X-Forwarded."""
     request = proxied.http
     headers = proxy_headers.request_headers(request.headers)
     headers.extend(proxy_headers.user_headers(proxied.user))

@@ -66,12 +66,7 @@ class MessageSchema:
 
 
 def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema) -> Object:
-    """`original` with `patch` applied.
-
-    Args:
-        original: JSON-ready object; left as it is.
-        patch: JSON-ready object; left as it is.
-        schema: the type of both.
+    """A copy of `original` with `patch` applied; both are JSON-ready objects of the type `schema`, left as they are.
 
     Raises StatusError 400 or 422 for invalid directives, 500 for errors that kube-apiserver reports as internal.
     """

@@ -129,11 +129,7 @@ def list_options(query: Query) -> ListOptions:
 
 
 def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", "PatchOptions"]) -> WriteOptions:
-    """The options of a create, update or patch.
-
-    Args:
-        query: the request's parameters.
-        kind: the kind of the options, for error messages.
+    """The options of a create, update or patch, of that kind in error messages.
 
     Raises StatusError 422 for invalid values.
     """
@@ -152,11 +148,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 
 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
-    """The options of a patch.
-
-    Args:
-        query: the request's parameters.
-        applies: whether it is server-side apply, which needs a field manager and allows `force`.
+    """The options of a patch; `applies`: of server-side apply, which needs a field manager and allows `force`.
 
     Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """

@@ -1,8 +1,8 @@
 """Admits writes: by mutating webhooks in sequence, then policies, then validating webhooks at the same time.
 
-`podscaler up` sets it as the admission of `registry.objects`. Webhooks are not called for webhook configurations
-themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the failurePolicy is
-`Ignore`.
+`podscaler.cli.up.control_plane` sets it as the admission of `registry.objects`. Webhooks are not called for webhook
+configurations themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the
+failurePolicy is `Ignore`.
 
 Source: kube-apiserver's mutating and validating dispatchers.
 """
@@ -42,15 +42,12 @@ from podscaler.controlplane.registry.remote_admission import (
 
 _log = logging.getLogger(__name__)
 
-SCALE_MESSAGE = "autoscaling/v1.Scale"
+_SCALE_MESSAGE = "autoscaling/v1.Scale"
 """The name of the type of a Scale in the schema."""
 
 
 class WebhookAdmission:
-    """Calls the webhooks of the stored configurations; an AsyncAdmission.
-
-    Args:
-        objects: the stored objects.
+    """Calls the webhooks of the stored configurations; implements `registry.remote_admission.AsyncAdmission`.
 
     Attributes:
         client: the connections to webhooks.
@@ -92,7 +89,7 @@ class WebhookAdmission:
         if self._policies.is_needed:
             await self._policies.validate(write)
         calls = [self._call_validating(webhook, write) for webhook in self._index.validating]
-        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):  # the first error in calling order
             if isinstance(outcome, BaseException):
                 raise outcome
 
@@ -205,7 +202,7 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
     version = sent.version
     kind = BodyKind(sent.api_version, sent.resource.kind, version.message, version.decode)
     if write.subresource == "scale":
-        kind = BodyKind("autoscaling/v1", "Scale", SCALE_MESSAGE)
+        kind = BodyKind("autoscaling/v1", "Scale", _SCALE_MESSAGE)
     try:
         patched = json_patch.apply_patch(sent_object, operations)
     except StatusError as error:
