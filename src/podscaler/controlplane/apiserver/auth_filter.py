@@ -1,7 +1,8 @@
 """Authenticates and authorizes requests: client certificates, bearer tokens, impersonation, RBAC.
 
 `dispatch` calls, for every request, `authenticate`, `effective_user` and `authorize`. A client certificate takes
-precedence over a token. Requests without credentials get 401, except for the `open_paths`.
+precedence over a token. Requests without credentials get 401, except for the `open_paths`. A new kind of credentials: a
+step in `AuthFilter.authenticate`.
 
 Source: X.509 client certificates (Kubernetes documentation, Authenticating); the API server's WebSocket authenticator.
 """

@@ -249,7 +249,10 @@ async def _with_etag(request: web.BaseRequest, document: _Document, form: negoti
 
 
 def _issuer_discovery(request: web.BaseRequest, accounts: AccountTokens, path: str) -> EncodedResponse:
-    """The issuer's configuration and its keys, with which others verify service account tokens; 404 for other paths."""
+    """The issuer's configuration, or its keys, by which others verify service account tokens; or the 404 page.
+
+    Raises StatusError 405.
+    """
     if path not in (ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH):
         return responses.NOT_FOUND_PAGE
     _check_get(request)

@@ -2,7 +2,8 @@
 
 `non_resource_handlers` serves it. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not have:
 there it looks in the v2 document for a PATCH operation of the kind with the parameter `fieldValidation`. `kubectl
-explain --output=plaintext-openapiv2` reads the definitions.
+explain --output=plaintext-openapiv2` reads the definitions. A new field of schemas: its number in `_MESSAGES`, its
+value in `_schema_fields`.
 
 Source: OpenAPI 2.0; the protobuf form is that of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), of which
 the messages below are the part that is used, with its names and numbers.

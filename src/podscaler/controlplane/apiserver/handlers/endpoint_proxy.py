@@ -111,8 +111,8 @@ def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
 
 
 async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
-    """A session for one request."""
-    tls: ssl.SSLContext | bool = False if target.tls is None else await asyncio.to_thread(target.tls)
+    """A session for one request. Raises UsageError as `forward`."""
+    tls: ssl.SSLContext | bool = False if target.make_tls is None else await asyncio.to_thread(target.make_tls)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls),
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -146,7 +146,7 @@ def _size_bytes(value: Any) -> int:
 
 
 def _replacement_of_document(operation: Operation) -> Any:
-    """The value that replaces the whole document; it must be an object or a list."""
+    """The value that replaces the whole document. Raises _Inapplicable unless it is an object or a list."""
     value = operation.get("value")
     if not isinstance(value, dict | list):
         raise _Inapplicable

@@ -198,7 +198,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response to server-side apply, which creates the object if it does not exist."""
+    """The response to server-side apply, which creates the object if it does not exist. Raises as `patch`."""
     path, version = request.path, request.served.version
     managers, resource = server.objects.field_managers, request.served.resource
     target = server_side_apply.object_target(server, request)

@@ -39,13 +39,13 @@ class ProxyTarget:
     Attributes:
         scheme: `http` or `https`.
         host, port: the address.
-        tls: makes the TLS settings, and is called in a thread; None if certificates are not verified.
+        make_tls: makes the TLS settings, and is called in a thread; None if certificates are not verified.
     """
 
     scheme: str
     host: str
     port: int
-    tls: Callable[[], ssl.SSLContext] | None = None
+    make_tls: Callable[[], ssl.SSLContext] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,10 @@ def _resolve_service(server: ServerContext, request: ResourceRequest, requested:
 def _ready_pod_addresses(
     server: ServerContext, namespace: str, service_name: str, port_name: str
 ) -> Iterator[service_resolver.Address]:
-    """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name."""
+    """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name.
+
+    Raises StatusError 503 for a server without a node.
+    """
     connections = pod_targets.get_connections(server)
     slice_entries = server.objects.list(SLICES, namespace).entries
     slices = [entry.decode() for entry in slice_entries if entry.labels.get(SERVICE_NAME) == service_name]

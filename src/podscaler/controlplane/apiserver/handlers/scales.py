@@ -98,7 +98,7 @@ def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response to server-side apply of a scale."""
+    """The response to server-side apply of a scale. Raises as `patch`."""
     path = request.path
     apply_request = await server_side_apply.receive(request, _APPLY_TARGET, server.clock.now_ns())
 

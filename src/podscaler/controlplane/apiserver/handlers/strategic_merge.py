@@ -10,6 +10,8 @@ apply to one object of the document:
 4. `$deleteFromPrimitiveList/LIST: [...]` removes values from a list of scalars.
 5. null removes; objects merge; lists merge where the schema says so, else replace; scalars replace.
 
+A new directive is also a case in `_is_directive`, which keeps directives out of new objects, and in `patch_in_errors`.
+
 Source: the API conventions on strategic merge patch, and what the API server does with each directive.
 """
 
@@ -111,7 +113,7 @@ def _drop_unretained(merged: Object, patch: Object) -> Object:
 def _order_lists(merged: Object, patch: Object, schema: MessageSchema) -> set[str]:
     """Merge and sort the lists with an order directive, in `merged` (rule 3).
 
-    Returns the keys of the patch that need nothing else.
+    Returns the keys of the patch that need nothing else. Raises StatusError 422, 500.
     """
     handled_keys = {RETAIN_KEYS}
     for directive, order in patch.items():

@@ -13,6 +13,8 @@ Rules (kube-apiserver's):
    another text.
 4. Protobuf has no Tables, and there is no protobuf of custom resources except for their PartialObjectMetadata.
 
+A new transformation: a `Shape`, its name in `_SHAPES`, its body in `object_responses` and `streaming.watch_streams`.
+
 Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
 """
 
@@ -149,7 +151,7 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_
 
 def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool) -> Form | None:
     """The form that a clause describes, None if it is not served."""
-    encoding = _ENCODINGS.get(clause.media_type, "json")
+    encoding = _ENCODINGS.get(clause.media_type, "json")  # `*/*` is JSON
     transformation = clause.parameters.get("as")
     if not transformation:
         return Form(encoding) if encoding != "protobuf" or has_protobuf else None

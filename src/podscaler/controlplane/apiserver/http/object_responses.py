@@ -64,14 +64,9 @@ async def convert_by_webhook(server: ServerContext, request: ResourceRequest, en
 def _table_or_partial(
     request: ResourceRequest, body: bytes, resource_version: str, printer: Printer, make_row: Callable[[], Object]
 ) -> bytes:
-    """PartialObjectMetadata of an object's JSON, or a Table with its one row, as `request.form` says.
+    """PartialObjectMetadata of an object's JSON (`body`), or a Table with its one row, as `request.form` says.
 
-    Args:
-        request: the request.
-        body: the JSON of the object.
-        resource_version: that of the object, empty without one.
-        printer: has the columns of the Table.
-        make_row: makes the row of the Table.
+    `resource_version` may be empty; `printer` has the columns, `make_row` makes the row.
     """
     if request.form.shape == "partial":
         return _partial(request, body)

@@ -2,7 +2,8 @@
 
 The handlers call it: `?limit=500&labelSelector=app%3Dweb` becomes ListOptions(limit=500, label_selector="app=web"). As
 in kube-apiserver, parsing is lenient (any boolean but `false` and `0` is true); the options are then validated, with
-its messages. A new parameter: add it to the options and to the function that fills them.
+its messages. A new parameter: add it to the options (of list and delete in `controlplane.storage.options`) and to the
+function that fills them.
 
 Source: metav1.ListOptions, CreateOptions, UpdateOptions, PatchOptions, DeleteOptions.
 """

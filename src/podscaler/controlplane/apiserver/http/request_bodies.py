@@ -1,10 +1,10 @@
 """Reads and decodes request bodies (JSON, YAML, protobuf) into objects of the kind that the path expects.
 
-The handlers of writes and deletes call `read`, then `decode`. Objects are neither defaulted nor validated here; they
-have only fields of the schema, in the API version that the client wrote. Unknown and duplicate fields become warnings
-or errors, by the query parameter `fieldValidation`.
+The handlers of writes and deletes call `read`, then `decode` (of DeleteOptions `decode_options`). Objects are neither
+defaulted nor validated here; they have only fields of the schema, in the API version that the client wrote. Unknown and
+duplicate fields become warnings or errors, by the query parameter `fieldValidation`.
 
-A new content type: a case in `_parse`.
+A new content type: a case in `_parse`, and its media type in `http_errors.BODY_MEDIA_TYPES`.
 
 Source: kube-apiserver's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
 """

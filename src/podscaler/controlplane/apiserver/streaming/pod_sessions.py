@@ -182,7 +182,7 @@ class _Session:
             await asyncio.gather(receiving, sending, return_exceptions=True)
 
     async def _send_output(self, session: PodSession) -> int:
-        """Send all output; returns the exit code."""
+        """Send all output; returns the exit code. Raises ConnectionResetError if the client has disconnected."""
         is_disconnected = False
         try:
             async with asyncio.TaskGroup() as senders:

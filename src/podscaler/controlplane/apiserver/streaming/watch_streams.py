@@ -123,7 +123,7 @@ def _list_options(request: ResourceRequest) -> ListOptions:
 
 
 def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
-    """The subscription, or the 410 of a compacted revision, which is sent as an event."""
+    """The subscription, or the 410 of a compacted revision, which is sent as an event. Raises other StatusErrors."""
     try:
         return server.objects.watch(request.resource_key, request.path.namespace, options=options)
     except StatusError as error:
@@ -182,8 +182,9 @@ class _Receiver:
         return self._stream.is_idle
 
     def take(self, batch: EventBatch) -> None:
-        """Write a batch, which has events."""
-        self._stream.push(b"".join(self._encoder.pieces(batch)))
+        """Write a batch; an empty chunk would end the response."""
+        if data := b"".join(self._encoder.pieces(batch)):
+            self._stream.push(data)
 
 
 class _BookmarkTimer:

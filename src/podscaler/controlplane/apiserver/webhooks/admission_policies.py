@@ -113,7 +113,8 @@ class PolicyAdmission:
                 policy_text = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
                 denied += self._apply_actions(binding["spec"]["validationActions"], policy_text, denials)
         if denied:
-            raise _rejection_error(write, *denied[0])
+            policy_text, denial = denied[0]
+            raise _rejection_error(write, policy_text, denial)
 
     def _apply_actions(
         self, actions: Sequence[str], policy_text: str, denials: Sequence["Denial"]

@@ -68,8 +68,11 @@ class WebhookAdmission:
         return resource.group != webhookconfiguration.GROUP and subresource in admitted
 
     async def mutate(self, write: AdmittedWrite) -> Object | None:
-        """The object after all mutating webhooks. Raises StatusError for a rejected write."""
-        repeatable: set[tuple[str, int]] = set()  # the called webhooks with reinvocationPolicy IfNeeded
+        """The object after all mutating webhooks.
+
+        Raises StatusError with the code of a webhook that rejects the write, 403 as `_verdict`, 500 for a failure.
+        """
+        repeatable: set[tuple[str, int]] = set()  # the webhooks so far with reinvocationPolicy IfNeeded
         to_repeat: set[tuple[str, int]] = set()  # those after which another webhook changed the object
         for webhook in self._index.mutating:
             mutated = await self._call_mutating(webhook, write)
@@ -85,7 +88,7 @@ class WebhookAdmission:
         return write.new
 
     async def validate(self, write: AdmittedWrite) -> None:
-        """Apply the admission policies, and call all validating webhooks. Raises StatusError for a rejected write."""
+        """Apply the admission policies, and call all validating webhooks. Raises as `mutate`, and as the policies."""
         if self._policies.is_needed:
             await self._policies.validate(write)
         calls = [self._call_validating(webhook, write) for webhook in self._index.validating]
@@ -94,7 +97,7 @@ class WebhookAdmission:
                 raise outcome
 
     async def _call_mutating(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
-        """The object after one webhook; None if it is not called or changes nothing. Raises StatusError."""
+        """The object after one webhook; None if it is not called or has no patch. Raises as `mutate`."""
         verdict_and_version = await self._verdict(webhook, write, is_mutating=True)
         if verdict_and_version is None:
             return None
@@ -131,7 +134,8 @@ class WebhookAdmission:
         sent = matching.find_version(webhook, write, versions)
         if sent is None:
             return None
-        request = admission_reviews.request_of(write, sent, versions[0], acting_user.current())
+        requested, *_ = versions
+        request = admission_reviews.request_of(write, sent, requested, acting_user.current())
         new, old = await self._objects.converted(
             lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
