@@ -100,7 +100,7 @@ class ApiServerWorld:
             authenticator=Authenticator({TOKEN: ADMIN}),
             tls=made.server_context(),
             clock=CLOCK,
-            parts=ServerParts(virtual={"pods.metrics.k8s.io": self.metrics}),
+            parts=ServerParts(virtual_objects={"pods.metrics.k8s.io": self.metrics}),
         )
         self.port = await self.server.start("127.0.0.1", self.port)
         self._server_exit.push_async_callback(self.server.stop)

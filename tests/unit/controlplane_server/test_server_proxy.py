@@ -81,7 +81,7 @@ async def target() -> AsyncIterator[Target]:
 async def server(tmp_path: Path, target: Target) -> AsyncIterator[Running]:
     """An API server with pods, a Service, its slice and a node."""
     endpoint = NodeEndpoint("here", "127.0.0.1", 1, ssl.create_default_context)
-    parts = ServerParts(connections=Node(target), node_endpoint=lambda: endpoint)  # type: ignore[arg-type] # one method
+    parts = ServerParts(connections=Node(target), find_node_endpoint=lambda: endpoint)  # type: ignore[arg-type] # one method
     async with running_server(tmp_path, parts) as running:
         for name in ("web", "lost"):
             container = {"name": "main", "image": "none", "ports": [{"containerPort": 8080}]}

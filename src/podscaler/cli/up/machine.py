@@ -126,10 +126,10 @@ class Machine:
         """The parts of the node that the API server needs."""
         sampler = self._sampler
         return ServerParts(
-            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            virtual_objects={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
-            node_endpoint=self._node_endpoint,
+            find_node_endpoint=self._node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )

@@ -31,7 +31,10 @@ _MESSAGES_BY_ERRNO = {
 
 
 def go_message(error: BaseException, host: str, port: int, server_name: str) -> str:
-    """Go's message for an error of a request to `host`, whose certificate must be for `server_name`."""
+    """Go's message for an error of a request to `host`, whose certificate must be for `server_name`.
+
+    The order matters: the classes of aiohttp are derived from each other and from OSError.
+    """
     if isinstance(error, asyncio.TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -22,7 +22,7 @@ from podscaler.controlplane.registry.providers import MetricApis, MetricsRequest
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:
-    """Whether the group and version are a metrics API's."""
+    """Whether the group and version are those of a metrics API; False without any (None)."""
     return apis is not None and version in apis.versions.get(group, ())
 
 

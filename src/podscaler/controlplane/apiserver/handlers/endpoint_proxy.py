@@ -39,7 +39,8 @@ _OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_
 async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response of the target, which has been sent when this returns, or the redirect of an empty path.
 
-    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached.
+    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached; UsageError
+    if the client certificate for the kubelet cannot be read.
     """
     target, http = proxy_targets.resolve(server, request), request.http
     if websockets.is_upgrade(http):
@@ -95,7 +96,7 @@ def _clean(path: str) -> str:
     for segment in path.split("/"):
         name = unquote(segment)
         if name == "..":
-            segments[-1:] = []
+            segments[-1:] = []  # also if there is none
         elif name not in ("", "."):
             segments.append(segment)
     cleaned = "".join(f"/{segment}" for segment in segments)
@@ -110,8 +111,8 @@ def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
 
 
 async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
-    """A session for one request."""
-    tls: ssl.SSLContext | bool = False if target.tls is None else await asyncio.to_thread(target.tls)
+    """A session for one request. Raises UsageError as `forward`."""
+    tls: ssl.SSLContext | bool = False if target.make_tls is None else await asyncio.to_thread(target.make_tls)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -125,14 +126,9 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
 async def _send(
     session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
 ) -> aiohttp.ClientResponse:
-    """Send the request; returns the head of the response. Raises StatusError 503.
+    """Send the client's request; returns the head of the response. Raises StatusError 503.
 
-    Args:
-        session: for this request.
-        http: the client's request.
-        target: where it is sent.
-        base: the escaped path up to `proxy`, for a header.
-        path: the escaped path after that.
+    `base` is the escaped path up to `proxy`, for a header, `path` the escaped path after that.
     """
     _, _, query = http.raw_path.partition("?")
     url = URL.build(

@@ -30,7 +30,7 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 if TYPE_CHECKING:
     from podscaler.controlplane.apiserver.webhooks.policy_evaluation import Denial
 
-CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+_CODE_BY_REASON: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 """The HTTP status of a denied write, by the `reason` of the validation."""
 _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
 
@@ -84,11 +84,7 @@ def watch_policies(objects: Objects) -> BoundPolicies:
 
 
 class PolicyAdmission:
-    """Applies the policies of the stored bindings.
-
-    Args:
-        objects: the stored objects.
-    """
+    """Applies the policies of the stored bindings."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -100,7 +96,7 @@ class PolicyAdmission:
         return bool(self._index.policies) and bool(self._index.bindings)
 
     async def validate(self, write: AdmittedWrite) -> None:
-        """Raise StatusError for a write that a policy denies; add the warnings of others to its context."""
+        """Raise StatusError for a write that a policy denies; add warnings to `remote_admission.current()`."""
         denied: list[tuple[str, Denial]] = []
         for policy, bindings in list(self._index.bound()):
             spec = policy["spec"]
@@ -112,29 +108,31 @@ class PolicyAdmission:
                 binding_resources = binding["spec"].get("matchResources")
                 if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
                     continue
-                denials = await self._evaluate(policy, binding, write, sent, versions[0])
-                name = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
-                denied += self._apply_actions(binding["spec"]["validationActions"], name, denials)
+                requested, *_ = versions
+                denials = await self._evaluate(policy, binding, write, sent, requested)
+                policy_text = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
+                denied += self._apply_actions(binding["spec"]["validationActions"], policy_text, denials)
         if denied:
-            raise _rejection(write, *denied[0])
+            policy_text, denial = denied[0]
+            raise _rejection_error(write, policy_text, denial)
 
     def _apply_actions(
-        self, actions: Sequence[str], name: str, denials: Sequence["Denial"]
+        self, actions: Sequence[str], policy_text: str, denials: Sequence["Denial"]
     ) -> list[tuple[str, "Denial"]]:
-        """The denials that reject the write, with the name of their policy; those of the action Warn become warnings.
+        """The denials that reject the write, each with `policy_text`; those of the action Warn become warnings.
 
         Args:
             actions: `validationActions` of the binding: Deny, Warn, Audit.
-            name: of policy and binding, in messages.
+            policy_text: the names of policy and binding, for messages.
             denials: of this policy, by this binding.
         """
         context = remote_admission.current()
         if "Warn" in actions:
             for denial in denials:
-                warning = f"Validation failed for ValidatingAdmissionPolicy {name}: {denial.message}"
+                warning = f"Validation failed for ValidatingAdmissionPolicy {policy_text}: {denial.message}"
                 if warning not in context.warnings:
                     context.warnings.append(warning)
-        return [(name, denial) for denial in denials] if "Deny" in actions else []
+        return [(policy_text, denial) for denial in denials] if "Deny" in actions else []
 
     def _find_version(
         self, match_resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
@@ -166,7 +164,9 @@ class PolicyAdmission:
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
         try:
-            parameters = self._parameters(policy["spec"].get("paramKind"), binding["spec"].get("paramRef"), write)
+            parameters = await self._objects.converted(
+                lambda: self._parameters(policy["spec"].get("paramKind"), binding["spec"].get("paramRef"), write)
+            )
         except ConfigurationFailure as failure:
             ignores_failures = policy["spec"]["failurePolicy"] == "Ignore"
             return [] if ignores_failures else [policy_evaluation.Denial(f"failed to configure binding: {failure}")]
@@ -186,7 +186,9 @@ class PolicyAdmission:
         return denials
 
     def _parameters(self, kind: Object | None, reference: Object | None, write: AdmittedWrite) -> list[Object | None]:
-        """The parameter objects of a binding; a single None without parameters. Raises ConfigurationFailure.
+        """The parameter objects of a binding; a single None without parameters.
+
+        Raises ConfigurationFailure; ConversionNeeded, for which `Objects.converted` calls a webhook.
 
         Args:
             kind: `paramKind` of the policy: apiVersion and kind.
@@ -253,7 +255,7 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
         if not rule.get("resourceNames") or write.name in rule["resourceNames"]
     ]
     return Webhook(
-        identity=("", 0),
+        identity=("", 0),  # not read by `matching`
         source={"rules": rules, "matchPolicy": match_resources.get("matchPolicy")},
         authority=b"",
         namespaces=selectors.from_label_selector(match_resources.get("namespaceSelector") or {}),
@@ -261,13 +263,13 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
     )
 
 
-def _rejection(write: AdmittedWrite, name: str, denial: "Denial") -> StatusError:
-    """The API error of a denied write; `name` is that of policy and binding in the message."""
-    message = f"ValidatingAdmissionPolicy {name} denied request: {denial.message}"
+def _rejection_error(write: AdmittedWrite, policy_text: str, denial: "Denial") -> StatusError:
+    """The API error of a denied write; `policy_text` names policy and binding in the message."""
+    message = f"ValidatingAdmissionPolicy {policy_text} denied request: {denial.message}"
     error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
     return StatusError(
         error.message,
-        code=CODES.get(denial.reason, 422),
+        code=_CODE_BY_REASON.get(denial.reason, 422),
         reason=denial.reason,
         details=error.details,
         causes=error.causes,
