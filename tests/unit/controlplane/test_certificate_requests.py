@@ -294,10 +294,11 @@ async def test_a_request_is_approved_or_denied(world: World) -> None:
         stored["status"] = {"conditions": [{"type": each, "status": "True"} for each in ("Approved", "Denied")]}
         return stored
 
+    value = r"{conditions[{\"type\": \"Approved\"}], conditions[{\"type\": \"Denied\"}]}"
     text = 'must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
     with acting_user.as_user(User("ann")), pytest.raises(StatusError) as refused:
         await world.objects.update(KEY, "", "r", change, options=UpdateOptions("approval"))
-    assert refused.value.message.endswith(f'is invalid: status.conditions: Invalid value: "<object>": {text}')
+    assert refused.value.message.endswith(f'is invalid: status.conditions: Invalid value: "{value}": {text}')
 
 
 async def _settle(world: World) -> Object:

@@ -113,7 +113,7 @@ def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
 async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
     """A session for one request. Raises UsageError as `forward`."""
     tls: ssl.SSLContext | bool = False if target.make_tls is None else await asyncio.to_thread(target.make_tls)
-    return aiohttp.ClientSession(
+    session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
@@ -121,6 +121,9 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
         max_line_size=LINE_MAX_BYTES,
         max_field_size=LINE_MAX_BYTES,
     )
+    # aiohttp repeats a GET or DELETE after a lost connection; Go does that on a reused connection only, and this is new
+    session._retry_connection = False  # there is no public option
+    return session
 
 
 async def _send(

@@ -135,14 +135,15 @@ class WebhookClient:
         (host, port), (_, server_name) = address, pool_key
         url = URL.build(
             scheme="https",
-            host=host,
+            host=connection_messages.bracketed(host),  # as `encoded` leaves the host as it is
             port=port,
             path=target_url.raw_path,
             query_string=target_url.raw_query_string,
             encoded=True,
         )
         target_port = target_url.port or HTTPS_PORT
-        host_header = server_name if target_port == HTTPS_PORT else f"{server_name}:{target_port}"
+        host_text = connection_messages.bracketed(server_name)
+        host_header = host_text if target_port == HTTPS_PORT else f"{host_text}:{target_port}"
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": host_header}
         async with (
             self._connections(pool_key) as session,
