@@ -92,7 +92,7 @@ class MetricValues:
                 if subject == PODS:
                     yield from ((kind, metric) for kind in self._lookup.summed_kinds)
 
-    def answer(self, query: MetricsRequest) -> Object:
+    def list_values(self, query: MetricsRequest) -> Object:
         """The list of values that a query selects. Raises StatusError (`metrics_errors`)."""
         if query.group == EXTERNAL:
             return self._external(query)

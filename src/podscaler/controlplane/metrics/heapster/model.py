@@ -138,7 +138,7 @@ class HeapsterModel:
         """The latest point of each pod with the metric, by the pod's name."""
         query = MetricsRequest(CUSTOM_GROUP, CUSTOM_VERSION, namespace, "pods", name="*", subresource=metric)
         try:
-            metric_values: Iterable[Object] = self._custom.answer(query)["items"]
+            metric_values: Iterable[Object] = self._custom.list_values(query)["items"]
         except StatusError:
             return {}  # no pod has the metric: Heapster's results are empty then
         return {metric_value["describedObject"]["name"]: _custom_point(metric_value) for metric_value in metric_values}
