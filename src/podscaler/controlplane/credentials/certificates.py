@@ -62,7 +62,7 @@ class Certificates:
     server_path: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS settings of the server: TLS 1.2 or later, client certificates of the CA are optional. Raises OSError."""
+        """The TLS settings of the server: TLS 1.2 or later; client certificates are optional. Raises OSError."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
