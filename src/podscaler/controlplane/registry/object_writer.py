@@ -3,13 +3,11 @@
 `registry.objects` passes the methods of `ObjectWriter` to `storage.store.Store.write`. Clients see the first error
 only, so the order of the steps matters:
 
-* create: resourceVersion, namespace, admission, generated name, preparation (`registry.object_preparation`), allocation
-  (`registry.allocation`), validation, uniqueness of the name, quota;
+* create: namespace, admission, generated name, preparation (`registry.object_preparation`), allocation
+  (`registry.allocation`), validation, quota, resourceVersion, uniqueness of the name;
 * update: preconditions, the change itself, admission, resourceVersion, preparation, allocation, validation, quota.
 
 A check of one kind is a hook of its `Strategy` (`api.resource.resources`); a check of all kinds goes into both methods.
-
-Differs: kube-apiserver rejects a resourceVersion in a new object, and a name that exists, after all other checks.
 """
 
 import uuid
@@ -117,11 +115,8 @@ class ObjectWriter:
             ConversionNeeded: a webhook has to convert the object first.
         """
         metadata = obj.setdefault("metadata", {})
-        # kube-apiserver's storage rejects the version; a dry run does not reach the storage
-        if not transaction.is_dry and _is_resource_version_set(metadata.get("resourceVersion") or ""):
-            raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
-        self._set_type(resource, obj)
+        self._convert_for_hooks(resource, obj)
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):  # before managedFields: no manager owns them
             metadata.pop(name, None)
         sent_entries = metadata.get("managedFields")
@@ -137,9 +132,9 @@ class ObjectWriter:
             errors = object_preparation.validate_new(resource, obj)
             errors += field_managers.validate_entries(managed_fields if sent_entries else None)
             self._check_no_errors(resource, obj, errors)
-            self._check_unique(transaction, resource, obj["metadata"])
             if self.charge is not None:
                 self.charge(transaction, resource, obj, None)
+            self._check_new(transaction, resource, obj["metadata"])
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed_fields)
             return _put(transaction, resource, new, allocation)
@@ -160,7 +155,7 @@ class ObjectWriter:
     def update(
         self, transaction: Transaction, resource: Resource, object_key: str, change: Change, options: UpdateOptions
     ) -> Entry:
-        """Replace the object by `change(stored)`, which is changed in place; returns the stored entry.
+        """Replace the object by `change(stored)`, which is changed in place; returns the newest entry.
 
         An update that removes the last finalizer of an object that is being deleted removes the object.
 
@@ -177,8 +172,8 @@ class ObjectWriter:
             sent_entries = None
         self.admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
-        self._set_type(resource, new)
-        managed_form = resource.strategy.seen_by_managers(new)  # reads fields as sent, before they are overridden
+        self._convert_for_hooks(resource, new)
+        to_managed_form = resource.strategy.seen_by_managers(new)  # reads fields as sent, before they are overridden
         object_preparation.complete_update(resource, new, old, options.subresource)
         allocate = self._allocator(resource, options.subresource)
         with allocate(new, old, is_dry=transaction.is_dry) as allocation:
@@ -190,12 +185,11 @@ class ObjectWriter:
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
-            new_as_managed = managed_form(new)
             old_to_compare, is_outdated = self._in_storage_version(resource, old, stored)
             update = field_managers.Update(
                 old=old_to_compare,
                 new=new,
-                new_as_managed=new_as_managed,
+                new_as_managed=to_managed_form(new),
                 stored_entries=stored_entries or [],
                 sent_entries=sent_entries,
                 now_ns=transaction.now_ns,
@@ -297,18 +291,20 @@ class ObjectWriter:
             cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
             raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), reason, cause=cause)
 
-    def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
-        """Raise StatusError 409 if there is an object of that name."""
+    def _check_new(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        """Raise StatusError 500 for a resourceVersion, 409 if there is an object of that name."""
+        # a dry run does not reach the storage, which checks the version in kube-apiserver
+        if not transaction.is_dry and _is_resource_version_set(metadata.get("resourceVersion") or ""):
+            raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         existing = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             is_being_deleted = "deletionTimestamp" in existing.decode()["metadata"]
             raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_being_deleted)
 
-    def _set_type(self, resource: Resource, obj: Object) -> None:
-        """Set kind and apiVersion of the storage version, as the first fields of the object.
+    def _convert_for_hooks(self, resource: Resource, obj: Object) -> None:
+        """Bring an object, in place, into the version in which the functions of its `Resource` get it.
 
-        An object of a kind that a webhook converts is converted to the kind's own version instead. Raises
-        ConversionNeeded if that conversion is not known yet.
+        If no webhook converts the kind, only kind and apiVersion are set, as the first fields. Raises ConversionNeeded.
         """
         if resource.strategy.convert is not None:
             resource.strategy.convert(obj)
