@@ -279,7 +279,7 @@ class ControlPlane:
         machine = None if self._settings.api_only else self._make_machine(kubelet, block, kinds, node_auth)
         machine_parts = machine.neighbours if machine is not None else NO_PARTS
         audit = await self._open_audit()
-        aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
+        aggregation = Aggregation(objects, self._clock, access.front_proxy.client_path)
         self._exit.push_async_callback(aggregation.close)
         neighbours = replace(
             machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
@@ -488,7 +488,7 @@ def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
     """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
-    admin_document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
+    admin_document = kubeconfig.token_document(server_url=url, authority_pem=authority, token=access.token)
     kubeconfig.write(settings.kubeconfig, admin_document)
     if settings.autoscaler is not None:
         document = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)

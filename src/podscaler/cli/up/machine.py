@@ -106,7 +106,7 @@ class Machine:
             registry,
             self._node.running_containers,
             clock=clock,
-            node_name=lambda: self._node.node_name,
+            get_node_name=lambda: self._node.node_name,
             resolution_s=metric_resolution_s,
         )
         self._scrape_client = ScrapeClient()

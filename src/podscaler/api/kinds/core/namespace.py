@@ -11,6 +11,8 @@ from podscaler.api.resource import status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
+_PERMANENT_NAMES = ("default", "kube-system", "kube-public")
+"""The namespaces that cannot be deleted. Source: the admission plugin NamespaceLifecycle."""
 
 
 def set_defaults(namespace: Object) -> None:
@@ -88,6 +90,7 @@ RESOURCE = Resource(
         prepare_delete=_prepare_delete,
         validate_status=validate_status,
         is_held=_has_spec_finalizers,
+        permanent_names=dict.fromkeys(_PERMANENT_NAMES, "this namespace may not be deleted"),
         prepare_subresource_update={"finalize": _prepare_finalize},
     ),
     printer=tables.named(

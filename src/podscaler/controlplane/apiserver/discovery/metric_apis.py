@@ -33,7 +33,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
     if path.has_further_segments:
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
-    metric_values = apis.answer(
+    metric_values = apis.list_values(
         MetricsRequest(
             path.group,
             path.version,
