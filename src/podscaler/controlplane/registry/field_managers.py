@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from podscaler.api.crd import webhook_conversion
+from podscaler.api.crd.webhook_conversion import ConversionNeeded
 from podscaler.api.machinery import field
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.managed_fields import field_sets, managed_kinds, manager_names, message_types, structural_types
@@ -128,11 +130,28 @@ class FieldManagers:
             is_unaffected = not base_entries or (
                 is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
             )
-            entries = base_entries if is_unaffected else self._updated(resource, update, base_entries, author)
+            entries = base_entries
+            if not is_unaffected:
+                entries = self._updated_if_convertible(resource, update, base_entries, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
+    def _updated_if_convertible(
+        self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author
+    ) -> Sequence[Any]:
+        """The entries after an update; the stored ones if a conversion webhook fails, as upstream keeps them then."""
+        try:
+            return self._updated(resource, update, base_entries, author)
+        except ConversionNeeded as needed:
+            if webhook_conversion.has_failed(needed):
+                return update.stored_entries
+            needed.is_optional = True
+            raise
+
     def _updated(self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author) -> Entries:
-        """The entries `base_entries` after an update by `author`, compared in the version that the author wrote."""
+        """The entries `base_entries` after an update by `author`, compared in the version that the author wrote.
+
+        Raises ConversionNeeded.
+        """
         kind = self.kind(resource, update.subresource)
         version = author.api_version or self.storage_version(resource)
         old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.new_as_managed))
