@@ -15,6 +15,7 @@ from podscaler.api.crd.json_path import PathError
 from podscaler.api.machinery import instants, printing, timestamps
 from podscaler.api.resource.resources import Column, Object, Printer
 from podscaler.api.text import json_text
+from podscaler.base import clock
 
 NAME = Column("Name", format="name", description="Name of the object.")
 AGE = Column("Age", "date", description="Time since the object was created.")
@@ -103,6 +104,6 @@ def _age_text(value: Any, now_ns: int) -> str | None:
     if not value:
         return printing.UNKNOWN
     try:
-        return printing.elapsed((now_ns - instants.parse(timestamps.normalize_time(value))) // 1_000_000_000)
+        return printing.elapsed((now_ns - instants.parse(timestamps.normalize_time(value))) // clock.NANOSECONDS)
     except ValueError:
         return "<invalid>"

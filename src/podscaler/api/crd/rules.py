@@ -38,8 +38,11 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text, quoting
 
 ROOT_TYPE = "selfType0"
+"""The name of the type of a whole object in compile errors."""
 ROOT_PATH = "<nil>"
+"""The path of a whole object in field errors."""
 MESSAGE_MAX_BYTES = 5 * 1024
+"""The longest result of a messageExpression that is used."""
 
 _MESSAGE_PREFIXES = {
     "FieldValueForbidden": "Forbidden",
@@ -82,7 +85,10 @@ class ValidationRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    """A node of the schema that has rules, or children with rules; children without are left out."""
+    """A node of the schema that has rules, or children with rules; children without are left out.
+
+    `members` are the children by name, `additional` is that of all other members, `items` that of list elements.
+    """
 
     schema: Structural
     rules: tuple[ValidationRule, ...]
@@ -118,7 +124,12 @@ class RuleResults:
 
 
 class RuleSet:
-    """The rules of a whole schema, which are compiled at the first evaluation."""
+    """The rules of a schema, which are compiled at the first evaluation.
+
+    Args:
+        schema: the schema.
+        is_root: whether its values are whole (or embedded) objects.
+    """
 
     def __init__(self, schema: Structural, *, is_root: bool = True) -> None:
         self._schema = schema
@@ -229,6 +240,7 @@ def _pair_elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Val
     """Each element with the old element of the same keys; None for lists that are no `map`."""
     old_by_key = {}
     if schema.list_type == "map" and isinstance(old, list):
+        # of elements with the same keys, which a stored list may have, the first one counts
         old_by_key = {list_types.identity(item, schema): item for item in reversed(old)}
     for item in new:
         yield item, old_by_key.get(list_types.identity(item, schema)) if old_by_key else None
@@ -291,7 +303,10 @@ def _old_self_value(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
 def _run_rule(
     rule: ValidationRule, variable_values: dict[str, Any], location: tuple[str, str, Any], results: RuleResults
 ) -> FieldError | None:
-    """The error of a violated rule, else None. Errors of the evaluation are added to `results`."""
+    """The error of a violated rule, else None. Errors of the evaluation are added to `results`.
+
+    `location` is the path, the JSON type and the value. Raises _BudgetExceeded.
+    """
     path, kind, _ = location
     if rule.program is None:
         return None
@@ -353,6 +368,7 @@ def _print_value(value: Any) -> str:
 
 
 def _invalid_error(path: str, kind: str, message: str) -> FieldError:
+    """The error of a rule that could not be evaluated; as in kube-apiserver, it shows the JSON type as the value."""
     return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {message}')
 
 

@@ -164,7 +164,8 @@ def _line_prefix(error: yaml.MarkedYAMLError) -> str:
     mark = error.context_mark if error.context_mark and error.context_mark.line else error.problem_mark
     if mark is None or mark.line == 0:
         return ""
-    return f"line {mark.line + isinstance(error, yaml.scanner.ScannerError)}: "
+    is_scanner_error = isinstance(error, yaml.scanner.ScannerError)
+    return f"line {mark.line + 1 if is_scanner_error else mark.line}: "
 
 
 class _Builder:

@@ -22,7 +22,7 @@ from podscaler.base.errors import UsageError
 
 VERSION = 1
 
-Answer = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
+RecordedResponse = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
 """The response of a metrics API."""
 
 
@@ -118,7 +118,7 @@ class RecordingLine(Wire, frozen=True):
     scaled_at: str = ""
     status_update: Status | None = None
     pods: tuple[msgspec.Raw, ...] | None = None
-    metrics: tuple[Answer | None, ...] | None = None
+    metrics: tuple[RecordedResponse | None, ...] | None = None
     neighbours: tuple[str, ...] | None = None
     history: RecordedHistory | None = None
     gone: bool = False
@@ -135,7 +135,7 @@ class SyncLine(Wire, frozen=True):
     scaled_at: str = ""
     status_update: Status | None = None
     pods: tuple[msgspec.Raw, ...] = ()
-    metrics: tuple[Answer | None, ...] = ()
+    metrics: tuple[RecordedResponse | None, ...] = ()
     neighbours: tuple[str, ...] | None = None
     history: RecordedHistory | None = None
     gone: bool = False
