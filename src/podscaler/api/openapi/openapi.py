@@ -1,6 +1,6 @@
 """Makes the OpenAPI v3 documents: one for each group version, and small ones for discovery and for the version.
 
-Called by the API server, which serves them under `/openapi/v3/<path>` and lists them in its index.
+Called by `podscaler.controlplane.apiserver.discovery.openapi_v3`, which serves them under `/openapi/v3/<path>`.
 
     documents(catalog.RESOURCES)                      {"api/v1": make, "apis/apps/v1": make, ...}
     document("autoscaling/v2", catalog.RESOURCES)     {"openapi": "3.0.0", "paths": ..., "components": ...}

@@ -101,8 +101,8 @@ class _StructDecoder:
 
     def _in_schema_order(self, decoded_fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of an object in the order of the schema."""
-        fields = self.fields
-        return dict(sorted(decoded_fields.items(), key=lambda pair: fields[pair[0]].order))
+        names = sorted(decoded_fields, key=lambda name: self.fields[name].order)
+        return {name: decoded_fields[name] for name in names}
 
 
 _struct_decoders: dict[str, _StructDecoder] = {}

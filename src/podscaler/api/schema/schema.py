@@ -201,7 +201,7 @@ _OPTIONS_KINDS = frozenset(f"{verb}Options" for verb in ("Create", "Delete", "Ge
 def find_kind(api_version: str, kind: str) -> str | None:
     """The name of the message of a kind: `apps/v1.Deployment` for `apps/v1` and `Deployment`; None for an unknown one.
 
-    DeleteOptions and its like exist in every group.
+    The kinds of options (DeleteOptions, ...) exist in every group.
     """
     group, _, version = api_version.rpartition("/")
     package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"

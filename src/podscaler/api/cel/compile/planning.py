@@ -465,7 +465,7 @@ def _evaluate_list(iterations: Iterator[None], scope: Scope, test: Step | None, 
 
 
 def _evaluate_map(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
-    """The entries that `transformMap` and its like produce; a repeated key is an error."""
+    """The entries that `transformMap` or `transformMapEntry` produces; a repeated key is an error."""
     entries_map: dict[Any, Any] = {}
     for _ in iterations:
         if test is None or _check_bool(test(scope)):
