@@ -29,6 +29,7 @@ from aiohttp.streams import StreamReader
 HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
 CLOSE_TIMEOUT_S: Final = 0.5
+"""The limits that the module's docstring explains."""
 LINE_MAX_BYTES: Final = 64 * 1024
 """The longest request line, and the longest header."""
 USUAL_METHODS: Final = tuple(f"{name} ".encode() for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))

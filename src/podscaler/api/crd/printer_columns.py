@@ -31,7 +31,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
 
     Args:
         definitions: its additionalPrinterColumns; empty for a column with the age.
-        as_served: converts a stored object to that version; may change it in place.
+        as_served: converts a stored object to that version; may change it in place. Its exceptions escape from `row`.
     """
     columns = definitions or _DEFAULT_COLUMNS
     cell_functions = [_make_cell(column["jsonPath"], column["type"]) for column in columns]

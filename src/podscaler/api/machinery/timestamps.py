@@ -26,7 +26,7 @@ class _Element(NamedTuple):
         text: the element in Go's reference time; errors quote it.
         pattern: it matches the element; its last group, if any, is the number.
         name: the name of the number; empty for punctuation.
-        lowest, highest: the valid numbers.
+        lowest, highest: the valid numbers; a day that its month does not have is found later (`_to_utc`).
     """
 
     text: str

@@ -76,7 +76,12 @@ class CreateOnly:
 
 
 def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ()) -> dict[str, Callable[[], Json]]:
-    """Functions that make the documents, by the path under `/openapi/v3/`, in the order of their names."""
+    """Functions that make the documents, by the path under `/openapi/v3/`, sorted.
+
+    Args:
+        resources: the records of the stored kinds, and of kinds that another part of the program provides.
+        reviews: the kinds that can only be created.
+    """
     group_versions = dict.fromkeys(_group_versions(resources, reviews))
     documents_by_path: dict[str, Callable[[], Json]] = {
         path: partial(_discovery_document, path, message) for path, message in _GROUP_MESSAGES.items()

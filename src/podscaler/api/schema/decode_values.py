@@ -133,7 +133,7 @@ def _error_index(base64_text: str) -> int:
     padding_index = base64_text.find("=")
     if padding_index >= 0:
         digits_in_group = padding_index % _BASE64_GROUP
-        if digits_in_group in {0, 1}:
+        if digits_in_group in {0, 1}:  # a group has at least two characters before its padding
             return padding_index
         return min(len(base64_text), padding_index + _BASE64_GROUP - digits_in_group)
     return len(base64_text) - len(base64_text) % _BASE64_GROUP
@@ -141,7 +141,7 @@ def _error_index(base64_text: str) -> int:
 
 @lru_cache(maxsize=8192)
 def canonical_quantity(quantity_text: str) -> str:
-    """A quantity's text as the API server prints it. Raises quantity.QuantityError."""
+    """A quantity's text as the API server prints it, without white space around it. Raises quantity.QuantityError."""
     return str(quantity.parse(quantity_text.strip(" \t\r\n\v\f\x85\xa0")))
 
 

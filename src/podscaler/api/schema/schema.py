@@ -207,7 +207,8 @@ def find_kind(api_version: str, kind: str) -> str | None:
     package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
-    if kind in _OPTIONS_KINDS or (not group and find_message(f"core/{version}.{kind}") is None):
+    is_of_core = not group and find_message(f"core/{version}.{kind}") is not None
+    if kind in _OPTIONS_KINDS or not (group or is_of_core):  # Status and the like have the apiVersion v1, too
         package, version = "meta", "v1"
     name = f"{package}/{version}.{kind}"
     return name if find_message(name) else None

@@ -89,7 +89,7 @@ class _Parser:
         self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
             error = self._fail(self._no_expression_message(also_valid))
-            self._take()
+            self._take()  # as ANTLR does, skip one extraneous token
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
         condition = self._or_expression()

@@ -410,7 +410,7 @@ def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None
     else:
         raise EvaluationError(f"got '{_go_type_name(source)}', expected iterable type")
     for first_variable, second_variable in pairs:
-        budget.spend(2)
+        budget.spend(2)  # for an iteration, beside the steps of its expressions
         variables[names[0]] = first_variable
         if len(names) == 2:
             variables[names[1]] = second_variable
