@@ -70,7 +70,7 @@ def _values_of_steps(value: Any, steps: tuple[Step, ...]) -> list[Any]:
 
 
 def _parse_step(remaining_path: str, path: str) -> tuple[Step, str]:
-    """The first step of the remaining path (`.name`, `..name` or `[...]`), and the path after it.
+    """The first step of the remaining path (`.name`, `..name` or `[...]`), and the path after it. Raises PathError.
 
     Args:
         path: the whole path, for messages.
@@ -92,7 +92,7 @@ def _parse_step(remaining_path: str, path: str) -> tuple[Step, str]:
 
 
 def _parse_bracket(remaining_path: str, path: str) -> tuple[Step, str]:
-    """The first step of the remaining path (`['name']`, `[0]`, `[*]`, `[1:3]`, `[?(...)]`), and the path after it."""
+    """The step in brackets (`['name']`, `[0]`, ...) at the beginning, and the path after it. Raises PathError."""
     for pattern, make_step in _BRACKET_STEPS:
         if match := pattern.match(remaining_path):
             return make_step(match), remaining_path[match.end() :]

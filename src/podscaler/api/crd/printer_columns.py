@@ -53,10 +53,10 @@ def _make_column(definition: Object) -> Column:
     description = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
     return Column(
         definition["name"],
-        definition["type"],
-        definition.get("format", ""),
-        description or f"Custom resource definition column (in JSONPath format): {path}",
-        definition.get("priority", 0),
+        type=definition["type"],
+        format=definition.get("format", ""),
+        description=description or f"Custom resource definition column (in JSONPath format): {path}",
+        priority=definition.get("priority", 0),
     )
 
 

@@ -204,7 +204,7 @@ def _compile_node(schema: Structural, name: str, *, is_root: bool) -> _Node | No
     additional = _compile_member(schema.additional, f"{name}.@elem")
     if not (compiled_rules or members or items or additional):
         return None
-    return _Node(schema, compiled_rules, is_root, members, additional, items)
+    return _Node(schema, rules=compiled_rules, is_root=is_root, members=members, additional=additional, items=items)
 
 
 def _compile_member(schema: Structural | None, name: str) -> _Node | None:
@@ -219,9 +219,11 @@ def _compile_rule(rule: Object, self_type: Type, schema: Structural) -> Validati
     try:
         program = programs.compiled(rule.get("rule", ""), variable_types)
     except CompileError as error:
-        return ValidationRule(rule_text, None, None, rule, compile_error=f"compilation failed: {error}")
+        compile_error = f"compilation failed: {error}"
+        return ValidationRule(rule_text, program=None, message=None, source=rule, compile_error=compile_error)
     path = rule_paths.normalize(rule.get("fieldPath", ""), schema.source) or ""
-    return ValidationRule(rule_text, program, _compile_message(rule, variable_types), rule, path)
+    message = _compile_message(rule, variable_types)
+    return ValidationRule(rule_text, program=program, message=message, source=rule, path=path)
 
 
 def _compile_message(rule: Object, variable_types: dict[str, Type]) -> Program | None:

@@ -122,7 +122,7 @@ def metric_documents(
 
 
 def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, str]], list_kind: str) -> Json:
-    """The document of a metrics API, whose only kind is a list."""
+    """The document of a metrics API, whose only kind is a list. Raises KeyError for an unknown kind."""
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)

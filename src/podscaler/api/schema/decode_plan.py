@@ -267,7 +267,10 @@ def _union_decoder(name: str) -> Decode:
 
 
 def _decode_separately(decode_element: Decode, value: Any) -> Any:
-    """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields."""
+    """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields.
+
+    Raises DecodeError for any type error.
+    """
     separate_state = DecodeState()
     decoded = decode_element(value, separate_state)
     if separate_state.error:

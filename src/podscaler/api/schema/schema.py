@@ -208,7 +208,7 @@ def find_kind(api_version: str, kind: str) -> str | None:
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
     is_of_core = not group and find_message(f"core/{version}.{kind}") is not None
-    if kind in _OPTIONS_KINDS or not (group or is_of_core):  # Status and the like have the apiVersion v1, too
+    if kind in _OPTIONS_KINDS or not (group or is_of_core):  # meta/v1.Status has the apiVersion v1, too
         package, version = "meta", "v1"
     name = f"{package}/{version}.{kind}"
     return name if find_message(name) else None

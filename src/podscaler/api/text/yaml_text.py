@@ -108,6 +108,8 @@ def _first_document(body: bytes) -> yaml.Node | None:
 class _Composer:
     """Turns parser events into nodes, in Python: libyaml's bindings would overflow the stack on deep nesting.
 
+    Methods raise DecodeError, and the errors of the parser (yaml.YAMLError).
+
     Attributes:
         next_event: returns the next event of the parser.
         anchors: name of an anchor -> its node; None while that is being composed.
@@ -169,7 +171,7 @@ def _line_prefix(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Builder:
-    """Turns nodes into data.
+    """Turns nodes into data. Methods raise DecodeError.
 
     Args:
         max_nodes: the number of nodes after which the document counts as one with excessive aliases.
@@ -259,7 +261,7 @@ def _scalar_text(node: yaml.ScalarNode) -> str:
 
 
 def _typed_scalar(node: yaml.ScalarNode) -> Any:
-    """The value of a scalar by its tag; a plain one has the type that its text looks like."""
+    """The value of a scalar by its tag; a plain one has the type that its text looks like. Raises DecodeError."""
     scalar_text: str = node.value
     if node.tag == _PLAIN:
         return _parse_plain(scalar_text)
