@@ -9,7 +9,7 @@ manager owns are removed.
 Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
@@ -95,14 +95,10 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
         return
     last_time = last_applied.time if last_applied else ""
     time = writer.now if is_changed else last_time
-    if last_applied is not None and (last_applied.fields, last_applied.version, last_applied.time) == (
-        fields,
-        writer.version,
-        time,
-    ):
-        managers[writer.manager] = last_applied  # keeps the stored entry unchanged
-    else:
-        managers[writer.manager] = Managed(fields, writer.version, time)
+    new_entry = Managed(fields, writer.version, time)
+    if last_applied is not None and new_entry == replace(last_applied, entry=None):
+        new_entry = last_applied  # with the stored entry, which is written as it was read
+    managers[writer.manager] = new_entry
 
 
 def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
