@@ -13,7 +13,7 @@ import os
 
 
 class MemoryFile:
-    """A file with these contents, until `close` or the end of the `with` block."""
+    """A file with these contents, until `close` or the end of the `with` block. Raises OSError."""
 
     def __init__(self, contents: bytes) -> None:
         self._file = os.fdopen(os.memfd_create("podscaler"), "wb")

@@ -24,7 +24,7 @@ _YEAR_H = _YEAR_D * _DAY_H
 
 
 def age(created: str | None, now_ns: int) -> str:
-    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` where `created` is None or empty."""
+    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` for None or empty. Raises ValueError."""
     if not created:
         return UNKNOWN
     elapsed_ns = now_ns - instants.parse(created)

@@ -129,7 +129,7 @@ class _Parser:
         return operator
 
     def _read_value(self) -> str:
-        """Reads the value after `=` and the like; empty at the end of the requirement. Raises SelectorError."""
+        """Reads the value after a symbol; empty at the end of the requirement. Raises SelectorError."""
         if self._at_end_of_requirement():
             return ""
         token = self._take()

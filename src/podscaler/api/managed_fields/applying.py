@@ -9,7 +9,7 @@ manager owns are removed.
 Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
@@ -18,7 +18,7 @@ from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
 from podscaler.api.managed_fields.pruning import Pruner
 from podscaler.api.managed_fields.updating import (
-    SERVERS_OWN,
+    UNOWNED_FIELDS,
     Changes,
     FieldWriter,
     Object,
@@ -70,8 +70,8 @@ def apply(
         raise ConfigurationError(type_checking.summary(type_errors))
     last_applied = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
-    applied_fields = Managed(fields, writer.version, last_applied.time if last_applied else "")
-    claimed_managers = {**managers, writer.manager: applied_fields}
+    applied_entry = Managed(fields, writer.version, last_applied.time if last_applied else "")
+    claimed_managers = {**managers, writer.manager: applied_entry}
     merged_object = Pruner(claimed_managers, writer.version, versions).prune(
         merging.merge(live_object, config, field_type), last_applied
     )
@@ -89,20 +89,16 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
 
     Its time becomes that of the write if the object changed, else it stays.
     """
-    applied_fields = managers.pop(writer.manager, None)
-    fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
+    applied_entry = managers.pop(writer.manager, None)
+    fields = field_sets.difference(applied_entry.fields, UNOWNED_FIELDS) if applied_entry else {}
     if not fields:
         return
     last_time = last_applied.time if last_applied else ""
     time = writer.now if is_changed else last_time
-    if last_applied is not None and (last_applied.fields, last_applied.version, last_applied.time) == (
-        fields,
-        writer.version,
-        time,
-    ):
-        managers[writer.manager] = last_applied  # keeps the stored entry unchanged
-    else:
-        managers[writer.manager] = Managed(fields, writer.version, time)
+    new_entry = Managed(fields, writer.version, time)
+    if last_applied is not None and new_entry == replace(last_applied, entry=None):
+        new_entry = last_applied  # with the stored entry, which is written as it was read
+    managers[writer.manager] = new_entry
 
 
 def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:

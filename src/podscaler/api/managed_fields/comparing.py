@@ -160,7 +160,8 @@ def _compare_items(old_items: list[Any], new_items: list[Any], item_type: FieldT
         return (_all_fields(new_items[0], item_type) if new_items else None), LEAF
     if len(new_items) > 1:
         return LEAF, (_all_fields(old_items[0], item_type) if old_items else None)
-    old_item, new_item = old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT
+    old_item = old_items[0] if old_items else ABSENT
+    new_item = new_items[0] if new_items else ABSENT
     return _compare_values(old_item, new_item, item_type)
 
 

@@ -83,8 +83,8 @@ class _ListMerger:
         for element, item in self._live:
             self._live_by_element[element] = None if element in self._live_by_element else item
         self._config_elements = {element for element, _ in self._config}
-        self._shared_elements = [element for element, _ in self._config if element in self._live_by_element]
-        """Of the shared items that are not merged yet, in the order of the configuration."""
+        self._unmerged_shared = [element for element, _ in self._config if element in self._live_by_element]
+        """The elements of the shared items that are not merged yet, in the order of the configuration."""
         self._merged_elements: set[str] = set()
         self._merged_items: list[Any] = []
 
@@ -98,7 +98,7 @@ class _ListMerger:
                     self._merged_items.append(item)
                     live_index += 1
                     continue
-                if self._shared_elements and element != self._shared_elements[0]:  # a: its place is behind c
+                if self._unmerged_shared and element != self._unmerged_shared[0]:  # a: its place is behind c
                     live_index += 1
                     continue
                 is_merged_already = element in self._merged_elements  # of duplicates in the live list
@@ -120,5 +120,5 @@ class _ListMerger:
         live_item = self._live_by_element.get(element, ABSENT)
         self._merged_items.append(_merge_values(live_item, item, self._list_type.get_item_type()))
         self._merged_elements.add(element)
-        if self._shared_elements and self._shared_elements[0] == element:
-            self._shared_elements.pop(0)
+        if self._unmerged_shared and self._unmerged_shared[0] == element:
+            self._unmerged_shared.pop(0)

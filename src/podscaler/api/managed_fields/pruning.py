@@ -51,9 +51,8 @@ class Pruner:
             last_applied.version,
             "failed to convert merged object to last applied version",
         )
-        pruned_object = (
-            without(whole_object, extracting.with_named_fields(last_applied.fields, field_type), field_type) or {}
-        )
+        last_fields = extracting.with_named_fields(last_applied.fields, field_type)
+        pruned_object = without(whole_object, last_fields, field_type) or {}
         pruned_object = self._add_back_owned(whole_object, pruned_object, last_applied.version)
         pruned_object = _add_back_dangling(whole_object, pruned_object, last_applied.fields, field_type)
         return self._convert_object(pruned_object, last_applied.version, self._version)
@@ -65,9 +64,7 @@ class Pruner:
         after. Raises ConversionError.
         """
         current_version = version
-        for owned_version in sorted(
-            self._owned_fields, key=lambda version_of_fields: (version_of_fields != version, version_of_fields)
-        ):
+        for owned_version in sorted(self._owned_fields, key=lambda owned: (owned != version, owned)):
             field_type = self._versions.find_type(owned_version)
             if field_type is None:
                 continue
@@ -98,10 +95,8 @@ def _add_back_fields(whole_object: Object, pruned_object: Object, fields: Set, f
     kept_fields = field_sets.union(
         _named_fields(pruned_object, field_type), extracting.with_named_fields(fields, field_type)
     )
-    return (
-        without(whole_object, field_sets.difference(_named_fields(whole_object, field_type), kept_fields), field_type)
-        or {}
-    )
+    dropped_fields = field_sets.difference(_named_fields(whole_object, field_type), kept_fields)
+    return without(whole_object, dropped_fields, field_type) or {}
 
 
 def _add_back_dangling(whole_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType) -> Object:

@@ -27,7 +27,7 @@ UPDATERS_MAX = 10
 ANCIENT = "ancient-changes"
 """The name of the manager of such a merged entry."""
 
-SERVERS_OWN: Set = {
+UNOWNED_FIELDS: Set = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {
@@ -81,7 +81,7 @@ class FieldWriter:
     """A manager that writes.
 
     Attributes:
-        manager: the manager.
+        manager: its identity.
         version: the apiVersion of the write.
         now: the time of the write, RFC 3339 in whole seconds.
     """
@@ -111,18 +111,18 @@ def update_managers(managers: Managers, old: Object, new: Object, writer: FieldW
     return cap_updaters(managers_after)
 
 
-def _fields_of_writer(fields_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
+def _fields_of_writer(managed_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
     """The writer's fields after the write (None without fields), with the time of the write if it set a field."""
     field_changes = changes.of(writer.version)
     if field_changes is None:
-        return fields_before
-    written_fields = field_sets.difference(field_changes.written, SERVERS_OWN)
-    earlier_fields = fields_before or Managed({}, writer.version)
-    fields = field_sets.union(field_sets.difference(earlier_fields.fields, field_changes.removed), written_fields)
+        return managed_before
+    written_fields = field_sets.difference(field_changes.written, UNOWNED_FIELDS)
+    earlier = managed_before or Managed({}, writer.version)
+    fields = field_sets.union(field_sets.difference(earlier.fields, field_changes.removed), written_fields)
     if not fields:
         return None
-    earlier_fields = earlier_fields.with_fields(fields)
-    return earlier_fields.at(writer.now) if written_fields else earlier_fields
+    managed_after = earlier.with_fields(fields)
+    return managed_after.at(writer.now) if written_fields else managed_after
 
 
 class Changes:

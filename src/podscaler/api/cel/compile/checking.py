@@ -120,7 +120,10 @@ class Checker:
         return self._report(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _find(self, name: str) -> Type | None:
-        """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None."""
+        """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None.
+
+        Adds the identifier to `used` if it is found.
+        """
         scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
         bare_name = name.removeprefix(".")
         for scope in scopes:

@@ -11,6 +11,7 @@ lists.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from podscaler.api.cel.values.issues import Issue
 from podscaler.api.cel.values.syntax_tree import (
@@ -74,10 +75,10 @@ def _variable_name(node: Node, error: str = "argument is not an identifier") -> 
 def _variable_names(args: Args) -> tuple[str, ...]:
     """The names of two loop variables. Raises MacroError if they are equal, or no names."""
     first, second = args
-    names = _variable_name(first), _variable_name(second)
-    if len(set(names)) == 1:
-        raise MacroError(second.offset, f"duplicate variable name: {names[0]}")
-    return names
+    first_name, second_name = _variable_name(first), _variable_name(second)
+    if first_name == second_name:
+        raise MacroError(second.offset, f"duplicate variable name: {first_name}")
+    return first_name, second_name
 
 
 def _quantifier_tree(offset: int, kind: str, target: Node, names: tuple[str, ...], test: Node) -> Comprehension:
@@ -111,21 +112,12 @@ def _make_quantifier_macro(kind: str) -> Callable[[int, Node, Args], Node]:
 
 def _list_comprehension(offset: int, target: Node, names: tuple[str, ...], test: Node | None, produced: Node) -> Node:
     """The comprehension of `map`, `filter` and `transformList`: appends `produced` if the test (None: none) holds."""
-    accumulated = Ident(offset, RESULT)
+    accumulated, start = Ident(offset, RESULT), ListLiteral(offset, ())
     step: Node = Call(offset, "_+_", (accumulated, ListLiteral(offset, (produced,))))
     if test is not None:
         step = Call(offset, "_?_:_", (test, step, accumulated))
-    return Comprehension(
-        offset,
-        "list",
-        source=target,
-        names=names,
-        start=ListLiteral(offset, ()),
-        step=step,
-        outcome=accumulated,
-        test=test,
-        produced=(produced,),
-    )
+    loop = Comprehension(offset, "list", source=target, names=names, start=start, step=step, outcome=accumulated)
+    return replace(loop, test=test, produced=(produced,))
 
 
 def _expand_map(offset: int, target: Node, args: Args) -> Node:
@@ -157,23 +149,14 @@ def _map_comprehension(offset: int, target: Node, args: Args, produced: Args, ki
         produced: the key and the value, or a map of one entry; made of the expression.
         kind: of the comprehension: `map` or `entries`.
     """
-    accumulated = Ident(offset, RESULT)
+    accumulated, start = Ident(offset, RESULT), MapLiteral(offset, ())
     key_variable, value_variable, *tests, _expression = args
     names, test = _variable_names((key_variable, value_variable)), tests[0] if tests else None
     step: Node = Call(offset, "cel.@mapInsert", (accumulated, *produced))
     if test is not None:
         step = Call(offset, "_?_:_", (test, step, accumulated))
-    return Comprehension(
-        offset,
-        kind,
-        source=target,
-        names=names,
-        start=MapLiteral(offset, ()),
-        step=step,
-        outcome=accumulated,
-        test=test,
-        produced=produced,
-    )
+    loop = Comprehension(offset, kind, source=target, names=names, start=start, step=step, outcome=accumulated)
+    return replace(loop, test=test, produced=produced)
 
 
 def _expand_transform_map(offset: int, target: Node, args: Args) -> Node:
@@ -191,15 +174,8 @@ def _expand_transform_entries(offset: int, target: Node, args: Args) -> Node:
 
 def _bind_variable(offset: int, name: str, value: Node, body: Node) -> Node:
     """`body` with `name` bound to a value, which is evaluated once: a loop over nothing, as cel-go expands it."""
-    return Comprehension(
-        offset,
-        "bind",
-        source=ListLiteral(offset, ()),
-        names=(_UNUSED_VARIABLE, name),
-        start=value,
-        step=Ident(offset, name),
-        outcome=body,
-    )
+    names, nothing, step = (_UNUSED_VARIABLE, name), ListLiteral(offset, ()), Ident(offset, name)
+    return Comprehension(offset, "bind", source=nothing, names=names, start=value, step=step, outcome=body)
 
 
 def _expand_opt_map(offset: int, target: Node, args: Args) -> Node:

@@ -89,7 +89,7 @@ class _Parser:
         self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
             error = self._fail(self._no_expression_message(also_valid))
-            self._take()
+            self._take()  # as ANTLR does, skip one extraneous token
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
         condition = self._or_expression()
@@ -114,12 +114,12 @@ class _Parser:
     def _and_expression(self) -> Node:
         return self._chain("&&", self._relation)
 
-    def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Operands, which `operand` parses, with `&&` or `||` between them."""
-        terms, offsets = [operand()], []
+    def _chain(self, operator: str, parse_operand: Callable[[], Node]) -> Node:
+        """Operands, with `&&` or `||` (`operator`) between them."""
+        terms, offsets = [parse_operand()], []
         while self.token.kind == operator:
             offsets.append(self._take().offset)
-            terms.append(operand())
+            terms.append(parse_operand())
         return _balance(f"_{operator}_", terms, offsets)
 
     def _relation(self) -> Node:
@@ -131,13 +131,13 @@ class _Parser:
     def _multiplicative(self) -> Node:
         return self._binary(_MULTIPLICATIVE_OPERATORS, self._unary)
 
-    def _binary(self, operators: frozenset[str], operand: Callable[[], Node]) -> Node:
+    def _binary(self, operators: frozenset[str], parse_operand: Callable[[], Node]) -> Node:
         """Operands with left-associative operators between them."""
-        left = operand()
+        left = parse_operand()
         while self.token.kind in operators:
             operator = self._take()
             name = "@in" if operator.kind == "in" else f"_{operator.kind}_"
-            left = self._with_height(Call(operator.offset, name, (left, operand())), left)
+            left = self._with_height(Call(operator.offset, name, (left, parse_operand())), left)
         return left
 
     def _with_height(self, node: Node, operand_node: Node) -> Node:

@@ -110,7 +110,7 @@ def _has_member(container: Any, field: str) -> bool:
 
 
 def _get_member(container: Any, field: Any) -> Any:
-    """The value of a key of a map or an object; fields that are reserved words are stored under another name."""
+    """The value of a key of a map or an object; reserved words are stored escaped. Raises EvaluationError."""
     if isinstance(container, Optional):
         return _get_optional_member(container, field)
     if isinstance(container, dict):
@@ -129,7 +129,7 @@ def _key_text(key: Any) -> str:
 
 
 def _get_element(container: Any, index: Any) -> Any:
-    """`value[index]`: a list accepts whole numbers, `1.0` too."""
+    """`value[index]`: a list accepts whole numbers, `1.0` too. Raises EvaluationError."""
     if isinstance(container, Optional):
         return _get_optional_member(container, index)
     if not isinstance(container, list):
@@ -144,7 +144,7 @@ def _get_element(container: Any, index: Any) -> Any:
 
 
 def _get_optional_member(container: Any, key: Any) -> Optional:
-    """`value[?key]`: a member or element that may be absent, of a value that may itself be an Optional."""
+    """`value[?key]`: a member or element that may be absent, of a value or Optional. Raises EvaluationError."""
     if isinstance(container, Optional):
         if not container.is_present:
             return NONE
@@ -193,7 +193,7 @@ def _argument_cost(arg_value: Any) -> int:
 
 
 def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> Overload:
-    """The first overload whose kinds of parameters are those of the values; an empty kind accepts every value."""
+    """The first overload whose kinds are those of the values; "" accepts every value. Raises EvaluationError."""
     kinds = [kind(value) for value in values]
     for overload in overloads:
         if all(
@@ -401,7 +401,7 @@ def _plan_bind(name: str, value: Step, body: Step) -> Step:
 
 
 def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
-    """Set the loop variables `names` in `scope` to each element of `source`, and yield for the caller to evaluate."""
+    """Set the loop variables `names` in `scope` to each element of `source`, and yield. Raises EvaluationError."""
     variables, budget = scope.values, scope.budget
     if isinstance(source, dict):
         pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))
@@ -410,7 +410,7 @@ def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None
     else:
         raise EvaluationError(f"got '{_go_type_name(source)}', expected iterable type")
     for first_variable, second_variable in pairs:
-        budget.spend(2)
+        budget.spend(2)  # for an iteration, beside the steps of its expressions
         variables[names[0]] = first_variable
         if len(names) == 2:
             variables[names[1]] = second_variable
@@ -465,7 +465,7 @@ def _evaluate_list(iterations: Iterator[None], scope: Scope, test: Step | None, 
 
 
 def _evaluate_map(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
-    """The entries that `transformMap` and its like produce; a repeated key is an error."""
+    """The entries that `transformMap` or `transformMapEntry` produces; a repeated key is an error."""
     entries_map: dict[Any, Any] = {}
     for _ in iterations:
         if test is None or _check_bool(test(scope)):

@@ -64,5 +64,6 @@ def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     issues = checker.issues or literal_checks.issues(tree, checker.literal_parts)
     if issues:
         raise CompileError(render_issues(source, issues))
-    used_variables = frozenset(checker.used & variables.keys())
-    return Program(source, result_type, used_variables, planning.plan(tree), literal_checks.constant_error(tree))
+    uses, step = frozenset(checker.used & variables.keys()), planning.plan(tree)
+    constant_error = literal_checks.constant_error(tree)
+    return Program(source, result=result_type, uses=uses, step=step, constant_error=constant_error)

@@ -52,7 +52,7 @@ def format_values(pattern: str, args: list[Any], budget: Budget) -> str:
 
 
 def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
-    """The text of one clause (`%.2f`) for its argument."""
+    """The text of one clause (`%.2f`) for its argument. Raises EvaluationError, BudgetError."""
     letter = match.group(2)
     write = _WRITERS.get(letter)
     if write is None:
@@ -163,7 +163,7 @@ def _wrong_type_error(problem: str, value: Any) -> EvaluationError:
     return EvaluationError(f"error during formatting: {problem}, was given {kind(value)}")
 
 
-_WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text
+_WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text (EvaluationError)
     "s": _write_string,
     "d": _write_decimal,
     "f": _write_fixed,

@@ -144,7 +144,7 @@ def _semver_error(version_text: str) -> str:
 
 
 def _normalize_semver(version_text: str) -> str:
-    """`v1.02` as `1.2.0`, which the strict pattern accepts."""
+    """`v1.02` as `1.2.0`, which the strict pattern accepts. Raises EvaluationError for `1.2-rc`."""
     number_texts = [_strip_leading_zeros(part) for part in version_text.removeprefix("v").split(".", 2)]
     if len(number_texts) < 3 and ("+" in number_texts[-1] or "-" in number_texts[-1]):
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")

@@ -1,7 +1,8 @@
 """The standard functions of CEL: `size`, conversions (`int('1')`), `contains`, `getHours`, ...; operator signatures.
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions. Its operators (`_+_`) have signatures only,
-for the type checker; `planning` evaluates them with `operators`.
+`environment` puts FUNCTIONS, at the end, into the table of all functions. Conversions raise EvaluationError for a value
+that they cannot convert. The operators (`_+_`) have signatures only, for the type checker; `planning` evaluates them
+with `operators`.
 
 Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
