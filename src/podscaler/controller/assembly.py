@@ -159,7 +159,7 @@ class _Cluster:
         )
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
         listed_metrics = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
-        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, away=away)
+        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, without_slot=away)
         return SyncSources(scales, informers.pods, listed_metrics, informers.autoscalers.conflicting)
 
     def history(self, gate: WriteGate) -> HistoryStore:

@@ -1,7 +1,8 @@
 """Combines the proposals of all metrics: the largest wins, unless failures forbid a conclusion.
 
-Called by `podscaler.core.decide` where the branch needs metrics. Examples at 4 replicas: proposals 3 and 6 give 6; a
-failed metric and 6 give 6; a failed metric and 3 give no conclusion, because the failed one might want more.
+Called by `podscaler.core.decide` where metrics decide (`Branch.METRICS`), and by `podscaler.core.failure_responses`.
+Examples at 4 replicas: proposals 3 and 6 give 6; a failed metric and 6 give 6; a failed metric and 3 give no
+conclusion, because the failed one might want more.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """
@@ -25,9 +26,9 @@ class Combined(Fact, frozen=True, gc=False):
     """The combined result of the metrics.
 
     Attributes:
-        target: the pods of the target, and the selector for the selector store.
+        target: the pods of the target, and their selector, which the controller keeps in `model.selector_store`.
         results: one for each metric; empty if the target's pods are unknown.
-        combination: the conclusion; its `proposal` is None where failures forbid one.
+        combination: the largest proposal; its `proposal` is None where failures forbid a conclusion.
         failures: the failures of the pods or of metrics, in order; each leads to one event.
         is_spec_error: whether the first failure is an error of the spec (an unknown metric type).
     """
@@ -44,7 +45,7 @@ class Combined(Fact, frozen=True, gc=False):
         return tuple([metric_result.status for metric_result in self.results])
 
     @property
-    def winner(self) -> str:
+    def winner_name(self) -> str:
         """The name of the metric whose proposal won; empty if no metric has a proposal."""
         index = self.combination.winner
         return "" if index is None else self.results[index].step.name
@@ -61,12 +62,12 @@ def of_metrics(
         return Combined(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
     results = _results(spec, observation, situation)
-    conclusion = conclude(results, scale.replicas)
-    failed = conclusion.failed
+    combination = combine_results(results, scale.replicas)
+    failed = combination.failed
     return Combined(
         target,
         results,
-        conclusion,
+        combination,
         tuple([failure for metric_result in results if (failure := metric_result.step.failure)]),
         is_spec_error=bool(failed) and isinstance(spec.metrics[failed[0]], UnknownMetric),
     )
@@ -85,12 +86,15 @@ def _results(spec: Spec, observation: Observation, situation: Situation) -> tupl
     return tuple(results)
 
 
-def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: bool = False) -> Combination:
-    """The conclusion from the results of all metrics.
+def combine_results(results: Sequence[MetricResult], current: int, *, ignores_failed: bool = False) -> Combination:
+    """The combination of the results of all metrics.
+
+    A metric may have failed and still have a proposal: `failure_responses` keeps the last one, if the policy says so.
 
     Args:
         current: the replicas of the target.
-        ignores_failed: whether a metric without a proposal leaves the others free to scale down.
+        ignores_failed: whether a metric without a proposal leaves the others free to scale down; `failure_responses`
+            sets it where the failure policy ignores failed metrics.
     """
     winner = _winner(results)
     proposal = 0 if winner is None else results[winner].step.proposal or 0

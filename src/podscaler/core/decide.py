@@ -250,7 +250,7 @@ def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
         conditions.set(SCALING_ACTIVE, "True", latest.value, failure_responses.message(latest, combined))
         return
     if combined.combination.proposal is not None:
-        message = f"the HPA was able to successfully calculate a replica count from {combined.winner}"
+        message = f"the HPA was able to successfully calculate a replica count from {combined.winner_name}"
         conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
         return
     failure = combined.failures[0]
@@ -275,5 +275,5 @@ def _reason(proposed_replicas: int, current: int, combined: Combined) -> str:
     if proposed_replicas != current and FailureResponse.FALLBACK in combined.combination.responses:
         return FALLBACK
     if proposed_replicas > current:
-        return f"{combined.winner} above target"
+        return f"{combined.winner_name} above target"
     return BELOW_TARGET if proposed_replicas < current else ""

@@ -170,23 +170,23 @@ def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     """The combined proposal after the responses of the policy: last values, failed metrics ignored, fallback."""
-    conclusion = combine.conclude(results, current)
+    combination = combine.combine_results(results, current)
     responses = [FailureResponse.KEPT] if any(metric_result.step.kept is not None for metric_result in results) else []
-    if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
-        conclusion = combine.conclude(results, current, ignores_failed=True)
+    if combination.proposal is None and combination.winner is not None and policy.ignores_failed:
+        combination = combine.combine_results(results, current, ignores_failed=True)
         responses.append(FailureResponse.IGNORED)
     fallback, unread_since_ns = policy.fallback, prior_history.unread_since
     if (
-        conclusion.winner is None
+        combination.winner is None
         and fallback is not None
         and unread_since_ns is not None
         and now_ns - unread_since_ns >= fallback.after_ns
     ):
-        conclusion = msgspec.structs.replace(conclusion, proposal=fallback.replicas)
+        combination = msgspec.structs.replace(combination, proposal=fallback.replicas)
         responses.append(FailureResponse.FALLBACK)
-    if conclusion.proposal is None:
-        return conclusion
-    return msgspec.structs.replace(conclusion, responses=tuple(responses))
+    if combination.proposal is None:
+        return combination
+    return msgspec.structs.replace(combination, responses=tuple(responses))
 
 
 def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:

@@ -117,12 +117,15 @@ class Outcome(StrEnum):
     WITHIN_TOLERANCE = "WithinTolerance"
     SCALED = "Scaled"
     STILL_WITHIN_TOLERANCE = "StillWithinTolerance"
-    """The second reading is within tolerance: no change. The next three are of the second reading, too."""
+    """The second reading is within tolerance: no change."""
     DIRECTION_REVERSED = "DirectionReversed"
+    """The ratio of the second reading is on the other side of 1 than that of the first: no change."""
     REFILLED = "Refilled"
+    """By the ratio of the second reading, times `second_pods`."""
     WRONG_DIRECTION = "WrongDirection"
-    """Its ratio asks for more, but times the pods gives less than the current count, or the reverse: no change."""
+    """The second ratio is above 1, but gives less than the current count, or the reverse: no change."""
     FROM_ZERO = "FromZero"
+    """From a target without pods, by the total of an Object or External metric."""
 
 
 class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
@@ -322,7 +325,8 @@ class PolicyBudget(Step, frozen=True, gc=False):
     """One scaling policy: the count that it allows, and the remaining change.
 
     Attributes:
-        added, removed: replicas that this autoscaler added and removed since the `start` of the period.
+        start: the count at the start of the period.
+        added, removed: replicas that this autoscaler added and removed since then.
         limit: the count that the policy allows now.
         remaining: the change from the current count to `limit`, in the direction of the change; below 0: exceeded.
     """
