@@ -4,6 +4,9 @@ A sample of CPU is the average of what the pod used between its last two measure
 total since its start once it is old enough. A sample of memory is what the pod uses at the measurement. A pod whose
 measurement fails has no sample until the next one. This is how metrics-server makes the samples of the Metrics API.
 
+Called by `podscaler.simulation.world.workload`, which publishes the result of `measure` after the lag. Pods whose state
+does not change have equal samples; they are kept as `_SteadyPods`, which saves measuring each.
+
 Source: docs/simulation.md (The metrics pipeline).
 """
 
@@ -40,7 +43,7 @@ class ResourceSampling:
     Args:
         observations: converts instants to timestamps.
         resources: those that autoscalers use.
-        seed: of the measurements that fail.
+        seed: the seed of the draws of measurements that fail.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class ResourceSampling:
             ]
             for resource, container in resources
         }
-        self._random = Random(f"{seed}/dropout")
+        self._dropout_random = Random(f"{seed}/dropout")
         self._published: Mapping[SampledResource, PodSamples] = {}
         self._steady: _SteadyPods | None = None
 
@@ -157,7 +160,7 @@ class ResourceSampling:
         """What the metrics API shows."""
         return self._published.get(resource, _NO_SAMPLES)
 
-    def start(self, pod: VirtualPod, at_ms: int) -> None:
+    def mark_measured(self, pod: VirtualPod, at_ms: int) -> None:
         """Take the pod as measured at that instant, for pods that exist at the start."""
         pod.measured_at_ms, pod.measured_work = at_ms, self._burst_work(pod, at_ms)
 
@@ -171,7 +174,8 @@ class ResourceSampling:
         return age_ms if age_ms >= self._model.fresh_ms else 0
 
     def _draw_failure(self) -> bool:
-        return self._model.dropout_ratio > 0 and self._random.random() < self._model.dropout_ratio
+        """Whether this measurement fails; draws nothing without dropouts, so that results do not depend on the seed."""
+        return self._model.dropout_ratio > 0 and self._dropout_random.random() < self._model.dropout_ratio
 
     def _burst_work(self, pod: VirtualPod, at_ms: int) -> int:
         """The work that the pod has done for its start, beyond load."""
