@@ -26,12 +26,9 @@ _LOOP_ITERATIONS = 60
 
 
 def spec(target: str = "web", minimum: int = 1, maximum: int = 10, **fields: Any) -> dict[str, Any]:
-    """The spec (JSON of autoscaling/v2) of an HPA of a Deployment, for 50 % CPU utilization.
+    """The spec (JSON of autoscaling/v2) of an HPA of the Deployment `target`, for 50 % CPU utilization.
 
-    Args:
-        target: the name of the Deployment.
-        minimum, maximum: minReplicas and maxReplicas.
-        fields: of the spec by their JSON names, in place of those above or in addition.
+    `minimum` and `maximum` are minReplicas and maxReplicas; `fields` are further fields, or others in their place.
     """
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
     return {
@@ -81,11 +78,7 @@ class AutoscalerWorld:
         return assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
 
     def add_web(self, *, cpu: str = "500m", replicas: int = 1, **spec_arguments: Any) -> None:
-        """Create the Deployment `web`, its pods, each of which uses `cpu` of 1 requested, and its HPA.
-
-        Args:
-            spec_arguments: arguments of `spec`, such as `maximum=20`.
-        """
+        """Create the Deployment `web`, its pods, each of which uses `cpu` of 1 requested, and its HPA (`spec`)."""
         self.cluster.put_deployment("web", replicas)
         for number in range(replicas):
             self.cluster.put_pod(f"web-{number}", "web", cpu)
@@ -131,11 +124,7 @@ class AutoscalerWorld:
         return replicas
 
     def metric(self, name: str, **labels: str) -> float | None:
-        """The value of a metric that `controller` exports; None if it has none with these labels.
-
-        Args:
-            name: without the prefix `horizontal_pod_autoscaler_controller_`.
-        """
+        """The value of a metric (`name` without prefix) that `controller` exports; None without these labels."""
         get_value = self.controller.telemetry.registry.get_sample_value
         return get_value(f"horizontal_pod_autoscaler_controller_{name}", labels)
 

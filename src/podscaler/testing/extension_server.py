@@ -26,10 +26,7 @@ _LIFE = timedelta(days=365)
 
 
 def write_certificate(path: Path, *names: str) -> bytes:
-    """Write a key and a self-signed certificate for the host names or IP addresses `names` to `path`, as PEM.
-
-    Returns the certificate alone, which is its own authority; it is valid for a year before and after now.
-    """
+    """Write a key and a self-signed certificate for the hosts `names` to `path` (PEM); returns the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
     utc_now = datetime.now(UTC)

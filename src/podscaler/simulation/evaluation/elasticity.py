@@ -129,12 +129,10 @@ def _accuracies_and_timeshares(metrics: Elasticity) -> tuple[float | None, ...]:
 def deviation(metrics: Elasticity, order: int = 2) -> float | None:
     """The auto-scaling deviation: the Minkowski distance of (thetas, taus, instability) from 0, in percent.
 
-    No command prints it; it is public for comparisons with published results.
-
     Args:
         order: of the distance, 1 or more; 2 is the Euclidean distance.
 
-    None: one of the five is undefined. Raises ValueError for an order below 1.
+    None: one of the five is undefined. Raises ValueError for an order below 1. No command shows it.
     """
     if order < 1:
         raise ValueError("the order of a Minkowski distance is 1 or more")

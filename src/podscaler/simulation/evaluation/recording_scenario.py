@@ -36,10 +36,8 @@ from podscaler.simulation.model.workloads import PodModel, ResourceLoad, Workloa
 
 _NS_PER_MS = 1_000_000
 _SECOND_MS = 1_000
-_ASSUMED_STARTUP_MS = 7_000
-"""The sum of the default launch and start-up durations of `PodModel`."""
-_DEFAULT_PERIOD_MS = 15_000
-"""The default sync period of the controller, and the default resolution of metrics-server."""
+_ASSUMED_STARTUP_MS = 7_000  # the default launch and start-up of PodModel
+_DEFAULT_PERIOD_MS = 15_000  # of the controller's syncs, and of metrics-server's measurements
 
 
 class _FeedKey(NamedTuple):
@@ -273,10 +271,7 @@ class _Reader:
         return "the recording has no sync in the time that is asked for"
 
     def _make_workload(self, first_sync: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
-        """The workload with the replicas of the first sync. Raises UsageError if that sync could not read them.
-
-        Start-ups were observed from the start of the pod, so they include the launch.
-        """
+        """The workload with the replicas of the first sync. Raises UsageError if that sync could not read them."""
         scale = first_sync.observation.scale
         if not isinstance(scale, Scale):
             raise UsageError(
@@ -358,10 +353,7 @@ class _Reader:
 
 
 def _selected_pods(sync: RecordedSync) -> Sequence[int]:
-    """The indexes of the pods that the scale's selector picks, among all pods of the sync; none without a scale.
-
-    Raises RecordingError if the selector cannot be read.
-    """
+    """The indexes of the pods that the scale's selector picks; empty without a scale. Raises RecordingError."""
     scale, pods = sync.observation.scale, sync.observation.pods
     if not isinstance(scale, Scale):
         return ()

@@ -32,7 +32,7 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario: from its start to the end of the part.
-        from_ms: the first instant that counts.
+        from_ms: the first instant that counts; syncs before it are simulated for their history.
         needed: for each sync of `scenario` the pods that the load needs.
         slo_ms: the mean response time that is not to be exceeded; None if there is none.
     """
@@ -63,7 +63,7 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
 
 
 def until(part: ScoredPart, syncs: int) -> ScoredPart:
-    """The part shortened to its first syncs, whose number counts from the start of the scenario."""
+    """The part shortened to its first `syncs` syncs, which are counted from the start of the scenario."""
     shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
     return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
@@ -131,7 +131,7 @@ def fold_count(part: ScoredPart) -> int:
 
 
 class _Totals(NamedTuple):
-    """The sums of one candidate; those of a fold are a difference of two."""
+    """The sums of one candidate, as in BatchResult and Deviations; those of a fold are a difference of two."""
 
     syncs: float
     pod_ms: float

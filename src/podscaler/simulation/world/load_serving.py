@@ -177,21 +177,16 @@ def server_cores(capacity_ucores: int) -> int:
 
 
 def service_ms(requests: RequestLoad, capacity_ucores: int) -> float:
-    """The CPU time of a request that is alone in a pod, on one server: a pod of 2.5 cores has 2 servers of 1.25 cores.
+    """The time that a request which is alone in a pod takes on one server.
 
-    A pod of half a core has one server, which takes twice the CPU time of the request.
+    A pod of 2.5 cores has 2 servers of 1.25 cores; the one server of a pod of half a core takes twice the CPU time.
     """
     capacity_ucores = max(capacity_ucores, 1)
     return requests.cpu_per_request_us / 1000 * _CORE_UCORES * server_cores(capacity_ucores) / capacity_ucores
 
 
 def waiting_ms(alone_ms: float, servers: int, utilization: float) -> float:
-    """The mean time that a request of M/M/c waits.
-
-    Args:
-        alone_ms: the mean service time of a request.
-        utilization: of all servers, below 1.
-    """
+    """The mean wait of a request in M/M/c, for the mean service time `alone_ms` and a utilization below 1."""
     return alone_ms * erlang_c(servers, utilization * servers) / (servers * (1 - utilization))
 
 

@@ -131,10 +131,7 @@ class Nodes:
         self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:
-        """Remove a node that is still empty since `idle_ms` ago, unless there are no more nodes than at the start.
-
-        A node that has had pods meanwhile has been empty for less; its next check is due later.
-        """
+        """Remove a node that has been empty since `idle_ms` ago, unless there are no more nodes than at the start."""
         empty_since_ms = self._empty_since_ms.get(node)
         if (
             empty_since_ms is not None

@@ -52,10 +52,7 @@ def _in_order_of_removal(pods: Sequence[VirtualPod]) -> list[VirtualPod]:
 def _rolling_changes(
     pods: Sequence[VirtualPod], outdated_pods: Sequence[VirtualPod], replicas: int, rollout: RolloutModel
 ) -> PodChanges:
-    """The pods that a rolling update makes and removes now.
-
-    Outdated pods that are not ready are removed at once; ready ones only while the others keep the least availability.
-    """
+    """The pods that a rolling update makes and removes now: outdated ones at once if not ready, others as it allows."""
     surge = _resolve_int_or_percent(rollout.max_surge, replicas, math.ceil)
     unavailable = _resolve_int_or_percent(rollout.max_unavailable, replicas, math.floor)
     if not surge and not unavailable:  # as upstream, since nothing could be replaced
