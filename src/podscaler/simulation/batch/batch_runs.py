@@ -142,7 +142,7 @@ def evaluate(
 ) -> BatchResult:
     """The results of the candidates; those that are not covered are simulated by the exact engine.
 
-    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    Raises ValueError as `run_exactly` does.
     """
     try:
         compiled = compile_scenario(scenario)
@@ -171,7 +171,8 @@ def run_exactly(
     Args:
         reasons: why the batch engine does not simulate a candidate, by its index; the `fallbacks` of the result.
 
-    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    Raises ValueError as `engine.simulate` does, if no autoscaler of the scenario has the key of a candidate, and if the
+    needed pods are not as many as the syncs.
     """
     at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
     demand_ucores = np.zeros(len(at_ms), np.int64)

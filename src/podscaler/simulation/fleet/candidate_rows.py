@@ -137,7 +137,7 @@ def _measure_in_batch(
 
 
 def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
-    """The metrics of sums over the counted syncs."""
+    """The metrics of sums over the counted syncs; each needs a pod at least, so none is undefined."""
     sums, syncs = batch_result.deviations, batch_result.syncs
     assert sums is not None
     return Elasticity(

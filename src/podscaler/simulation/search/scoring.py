@@ -78,7 +78,7 @@ def _at_ms(scenario: SimulationScenario, sync: int) -> int:
 
 
 def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
-    """Scores specs on a part, with the batch engine where it covers them.
+    """A function that scores specs on a part, with the batch engine where it covers them.
 
     Args:
         on_fallback: called with the reason each time the exact engine is used for a candidate.
@@ -91,7 +91,7 @@ def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
 
 
 def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], None]) -> EvaluateFolds:
-    """Scores specs on a part and on its folds, which are equally long.
+    """A function that scores specs on a part and on its folds, which are equally long.
 
     Each fold has the history of those before, so candidates are simulated from the start to the end of each.
 
@@ -107,7 +107,6 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
-        """Evaluate each fold's beginning, and score the differences."""
         totals_to_fold_ends = [
             _evaluate_totals(part_to_fold_end, specs, on_fallback) for part_to_fold_end in parts_to_fold_ends
         ]
