@@ -69,7 +69,7 @@ def read(
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
             series_by_name[name] = ()
-    return monitoring_scenario.workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
+    return monitoring_scenario.recorded_workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
 
 
 def _with_query(request: RangeRequest, query: str) -> RangeRequest:

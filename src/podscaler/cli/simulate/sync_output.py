@@ -15,7 +15,7 @@ import msgspec
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.simulate.run_summary import RunSummary
-from podscaler.simulation.files.traces import INSTALL
+from podscaler.simulation.files.traces import INSTALL_COMMAND
 from podscaler.simulation.model import results
 from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
 
@@ -90,7 +90,7 @@ class ParquetWriter:
         try:
             import polars
         except ImportError:
-            raise UsageError(f"Parquet is written with polars: {INSTALL}") from None
+            raise UsageError(f"Parquet is written with polars: {INSTALL_COMMAND}") from None
         self._polars = polars
         self._path = path
         self._group_rows = group_rows

@@ -128,7 +128,7 @@ class _Competitor:
     Attributes:
         stamped_ns: the API server's timestamp of its last write.
         heard_s: when its last write was observed, by the monotonic clock.
-        competes: whether it wrote twice within RECENT_S, or is known by name (rule 2); not if replaced by ours (rule 5).
+        competes: whether it wrote twice within RECENT_S, or is known by name (rule 2); not if ours replaced it (5).
         unanswered_s: since when there is something to write that it has not written; None if there is nothing.
     """
 
