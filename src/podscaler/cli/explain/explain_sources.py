@@ -14,7 +14,7 @@ from podscaler.sources.open_sources import OpenSources, ReadResult
 from podscaler.sources.protocol import InvalidValue
 
 STATUS_MAX_AGE_S = 120
-"""The controller renews a status once a minute."""
+"""Two periods in which the controller renews a status."""
 
 
 class ReportedSourceReader:
@@ -30,13 +30,16 @@ class ReportedSourceReader:
         self._clock = clock
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The source's present value, or the last one that the controller read, or an error."""
+        """The source's present value, or the last one that the controller read, or the error.
+
+        A value that the system returned and that is no number is an error: the controller cannot read it either.
+        """
         read_result = await self._open_sources.read(source)
         if read_result.error is None or isinstance(read_result.error, InvalidValue):
             return read_result
-        return self._reported(source) or read_result
+        return self._find_reported(source) or read_result
 
-    def _reported(self, source: MetricSource) -> ReadResult | None:
+    def _find_reported(self, source: MetricSource) -> ReadResult | None:
         """The result in the status; None if it has none that is recent, or the last read failed."""
         status = source.status
         conditions = status.get("conditions") or ()
