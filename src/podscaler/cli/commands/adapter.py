@@ -72,7 +72,11 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         prometheus_config = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
         transport = await http_transport.connect(prometheus_config, user_agent=USER_AGENT)
         stack.push_async_callback(transport.close)
-        certificate = await asyncio.to_thread(ServingCertificate, *options.files) if options.files else None
+        certificate = (
+            await asyncio.to_thread(ServingCertificate, *options.certificate_files)
+            if options.certificate_files
+            else None
+        )
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
         front_proxy = FrontProxyAuthentication(tokens, clock, context)
         kubelets = KubeletMetrics(options.kubelets, lister, clock, user_agent=USER_AGENT) if options.kubelets else None

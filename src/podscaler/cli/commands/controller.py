@@ -20,7 +20,7 @@ from podscaler.base.errors import PodscalerError
 from podscaler.cli.options import election, endpoints, heapster, log_output, recording, tracing
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
-from podscaler.cli.options.election import Elected, NoElection, Working
+from podscaler.cli.options.election import ControllerRunner, ElectedController, UnelectedController
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.options.flags import flag_group
 from podscaler.controller import assembly
@@ -83,7 +83,7 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
     endpoint = options["otlp_endpoint"]
-    log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
+    log_output.configure(log_format, verbose, get_fields=tracing.log_fields_getter(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
@@ -145,11 +145,11 @@ async def run(
         request_metrics.install(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)
-        work: Working = NoElection(controller, client)
+        work: ControllerRunner = UnelectedController(controller, client)
         if elected is not None and not settings.dry_run:
             leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
             stack.push_async_callback(leases.close)
-            work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
+            work = ElectedController(controller, client, lease_client=leases, election=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
         access = DelegatedAccess(work.client, clock) if is_delegated else None
         own_endpoints = Endpoints(controller.telemetry, controller.unready, work.fault, access)
@@ -164,7 +164,7 @@ async def run(
         await working
 
 
-async def _run_controller(work: Working, config: Config, needed: Sequence[Permission]) -> None:
+async def _run_controller(work: ControllerRunner, config: Config, needed: Sequence[Permission]) -> None:
     """Wait for the API server, log missing permissions, and run the controller; a signal ends each step."""
     clock = SystemClock()
     server_ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))

@@ -107,6 +107,6 @@ class ClusterWatch:
         for option in flags.DECISION_OPTIONS:
             published_value = published_settings.flags.get(option.name)
             if option.name not in self._options.given_flags and published_value not in (None, ""):
-                flag_value = option.kind.convert(str(published_value), None, None)
+                flag_value = option.value_type.convert(str(published_value), None, None)
                 flag_values[option.name.replace("-", "_")] = (flag_value,) if option.is_list else flag_value
         return flags.parse_settings(flag_values)

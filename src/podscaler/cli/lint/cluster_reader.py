@@ -25,7 +25,7 @@ from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
-from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
+from podscaler.lint.model.lint_context import HPA_KIND, POD_AUTOSCALER, LintContext, LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
 from podscaler.lint.rules import served_metrics
 
@@ -128,7 +128,7 @@ class _ClusterReader:
 
     async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
         """Read the objects and metrics that rules need; what may not be read is noted."""
-        await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
+        await self._list("autoscaling", "v2", "horizontalpodautoscalers", HPA_KIND)
         for kind in _ALWAYS_LISTED:
             await self._try_to_list(kind)
         for kind in _OPTIONAL:

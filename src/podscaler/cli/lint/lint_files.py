@@ -14,7 +14,7 @@ from typing import Any
 from podscaler.api.text import manifests
 from podscaler.base.errors import UsageError
 from podscaler.lint.model import reading
-from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item
+from podscaler.lint.model.linted_item import APIError, DocumentOrigin, Item
 
 STANDARD = "-"
 STANDARD_NAME = "standard input"
@@ -101,7 +101,7 @@ def _broken(origin: DocumentOrigin, error: str) -> Item:
     named_line = _LINE.search(error)
     offset = int(named_line[1]) - 1 + origin.text.startswith(b"---") if named_line else 0
     offset = min(offset, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + offset, text=b""), (APIFinding("", error),))
+    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + offset, text=b""), (APIError("", error),))
 
 
 def _is_object(document_value: Any) -> bool:
@@ -113,6 +113,6 @@ def _document_items(document: manifests.ManifestDocument, origin: DocumentOrigin
     """The objects of a document; the first one gets the finding that the document has a key twice."""
     for index, item in enumerate(reading.items(document.value, origin, namespace)):
         if index == 0 and document.repeated:
-            yield replace(item, faults=(APIFinding("", document.repeated), *item.faults))
+            yield replace(item, api_errors=(APIError("", document.repeated), *item.api_errors))
         else:
             yield item

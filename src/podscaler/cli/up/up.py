@@ -111,7 +111,7 @@ def command(
     Prints its address once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
     continues with the same objects.
     """
-    log_output.configure(options["log_format"], verbose, base_level=logging.WARNING, fields=current_sync.log_fields)
+    log_output.configure(options["log_format"], verbose, base_level=logging.WARNING, get_fields=current_sync.log_fields)
     autoscaler = controller_settings.parse_settings(options)
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
