@@ -69,10 +69,8 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
-        live_cluster: the cluster.
         sessions: has the rule for the end of a session.
         session: the session of the stream.
-        clock: for the rounds.
         boot_id: of this server process, for the ids of events.
         detail_key: the autoscaler whose time line is sent; None if no time line is sent.
     """

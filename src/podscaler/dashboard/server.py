@@ -55,7 +55,7 @@ class _WhatIfBody(msgspec.Struct, rename="camel"):
 
     Attributes:
         set: the assignments, as `podscaler explain --what-if` takes them.
-        from_, to: the recorded time that is decided again, in ms; None: from the begin, or to the end.
+        from_, to: the recorded time that is decided again, in ms; None: the default of `LiveCluster.time_range`.
     """
 
     set: list[str]
@@ -106,8 +106,6 @@ class DashboardServer:
     """Serves the dashboard from `start` to `stop`.
 
     Args:
-        live_cluster: the cluster.
-        clock: for sessions and streams.
         options: how it is served.
 
     Attributes:
@@ -174,10 +172,7 @@ class DashboardServer:
             return self._json({"error": str(error)}, 400)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The response of the route; login, logout and files of the page need no session.
-
-        Raises RejectedRequest, StatusError, UsageError.
-        """
+        """The response of the route; login, logout and files need no session. Raises RejectedRequest, StatusError."""
         segments = [unquote(segment) for segment in request.rel_url.raw_path.split("/")[1:]]
         is_read = request.method in ("GET", "HEAD")
         if segments == ["login"] and request.method == "POST":
@@ -233,10 +228,7 @@ class DashboardServer:
         raise RejectedRequest(404, NO_ROUTE)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
-        """Begin a session for a token, of a login link or of the cluster; the response sets its cookie.
-
-        Raises RejectedRequest 401 or 429, StatusError.
-        """
+        """Begin a session for a token of a login link or of the cluster. Raises RejectedRequest, StatusError."""
         if self._sessions.has_too_many_failures():
             raise RejectedRequest(429, "too many wrong tokens: wait a minute, then log in again", retryMs=60_000)
         token = (await self._read_body(request, _LOGIN_DECODER)).get("token", "")

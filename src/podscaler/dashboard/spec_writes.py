@@ -45,7 +45,6 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
         client: the viewer's.
         kind: of the autoscaler, such as `PodAutoscaler`; empty: HorizontalPodAutoscaler.
         key: its namespace and name.
-        change: the fields and the version.
 
     Raises:
         UsageError: a field that may not be written, no field, no version, or an unknown kind.

@@ -77,7 +77,6 @@ class TokenViewer:
 
     Args:
         client: has that token; closed with the viewer.
-        clock: for the age of reviews.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -100,10 +99,7 @@ class TokenViewer:
         await self._client.close()
 
     async def _is_allowed(self, namespace: str) -> bool:
-        """Whether the viewer may see a namespace (empty: all), by a review of the last CACHE_S or a new one.
-
-        Raises StatusError.
-        """
+        """Whether the viewer may see a namespace (empty: all), by a review of the last CACHE_S. Raises StatusError."""
         now_s = self._clock.monotonic_s()
         cached = self._results_by_namespace.find(namespace)
         if cached is not None:

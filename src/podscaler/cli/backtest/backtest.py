@@ -12,13 +12,7 @@ import click
 from click.core import ParameterSource
 
 from podscaler.base.errors import UsageError
-from podscaler.cli.backtest import (
-    candidate_options,
-    comparison_output,
-    comparison_report,
-    load_sources,
-    source_flags,
-)
+from podscaler.cli.backtest import candidate_options, comparison_output, comparison_report, load_sources, source_flags
 from podscaler.cli.backtest.candidate_options import CandidateRequest
 from podscaler.cli.backtest.comparison_output import BacktestResult
 from podscaler.cli.fleet import fleet_flags, fleet_run
@@ -91,11 +85,7 @@ def command(context: click.Context, /, sources: tuple[str, ...], **flags: Any) -
 
 
 def _parse_fleet_flags(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[str]) -> FleetFlags:
-    """The flags of a fleet.
-
-    Raises UsageError for those that only a single autoscaler has, for values that cannot be parsed, and without
-    `--out`.
-    """
+    """The flags of a fleet. Raises UsageError for flags of a single autoscaler, wrong values, and without `--out`."""
     if wrong_flags := sorted(given_flags & _SINGLE_FLAGS):
         raise UsageError(f"{fleet_flags.flag(wrong_flags[0])} is not for fleets")
     if flags["out"] is None:
@@ -104,8 +94,8 @@ def _parse_fleet_flags(sources: Sequence[str], flags: Mapping[str, Any], given_f
         recordings=[Path(source) for source in sources],
         synthetic=flags["synthetic"] or 0,
         out=Path(flags["out"]),
-        workers=flags["workers"] or fleet_flags.WORKERS,
-        memory=flags["worker_memory"] or fleet_flags.MEMORY,
+        workers=flags["workers"] or fleet_flags.DEFAULT_WORKERS,
+        memory=flags["worker_memory"] or fleet_flags.DEFAULT_WORKER_MEMORY,
         scheduler=flags["scheduler"] or "",
         vary=flags["vary"],
         assignments=flags["assignments"],

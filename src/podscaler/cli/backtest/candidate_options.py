@@ -58,10 +58,7 @@ class CandidateRequest:
 
 
 def needs(source: LoadSource, request: CandidateRequest) -> Needs:
-    """What the candidates are measured by: the pods that the load needs, and the capacity of one.
-
-    Raises UsageError if the capacity is not known or too small.
-    """
+    """The pods that the load needs, and the capacity of one. Raises UsageError if that is not known or too small."""
     workload = _present_workload(source)
     try:
         capacity = demand.pod_capacity(workload, slo_ms=request.slo_ms, stated_milli=request.capacity_milli)
@@ -182,9 +179,7 @@ def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest
     if needed.slo_ms:  # the needed capacity is what a pod can carry within the response time
         full_capacity = demand.pod_capacity(_present_workload(source), stated_milli=request.capacity_milli)
     return KnativeConfig(
-        target_ucores=full_capacity.ucores,
-        min_replicas=max(present.min_replicas, 1),
-        max_replicas=present.max_replicas,
+        target_ucores=full_capacity.ucores, min_replicas=max(present.min_replicas, 1), max_replicas=present.max_replicas
     )
 
 

@@ -38,7 +38,6 @@ class BacktestResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is written.
 
     Attributes:
-        comparison: the scores of all candidates.
         needs: the pods that the load needs, by which they are scored.
         sentences: about the source.
     """

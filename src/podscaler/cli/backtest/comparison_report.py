@@ -23,7 +23,6 @@ def data(title: str, backtest_result: BacktestResult, scenario: SimulationScenar
     """The content of the report. Raises ValueError if the scenario contradicts itself.
 
     Args:
-        title: the source.
         scenario: with the present spec, whose decisions are explained.
     """
     collector = SyncCollector()

@@ -84,10 +84,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
 
 
 async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
-    """The result of `play`, which SIGINT, SIGTERM and SIGHUP cancel, so that it can end what it has started.
-
-    Raises CancelledError after such a signal.
-    """
+    """The result of `play`, which signals cancel, so that it can end what it started. Raises CancelledError then."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(play)
 

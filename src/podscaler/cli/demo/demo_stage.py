@@ -100,10 +100,7 @@ class DemoStage:
 
 
 def _holding_reason(status: dict[str, Any], replicas: int) -> str:
-    """Why the autoscaler does not scale, from the conditions of its status (a JSON object).
-
-    Empty without a reason, or with a single pod.
-    """
+    """Why the autoscaler does not scale, from the conditions of its status; empty without a reason, or for one pod."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "ScalingActive" and condition["status"] == "False":
             return str(condition.get("message", ""))

@@ -78,7 +78,6 @@ async def start(
     """Start a server, and return it when it is ready.
 
     Args:
-        program: the program to start.
         folder: the folder for its files and its log, which must not exist.
         make_arguments: returns the program's arguments; called for each attempt.
         is_ready: whether the server on that port responds; OSError means no.

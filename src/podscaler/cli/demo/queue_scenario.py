@@ -170,10 +170,7 @@ class ArrivingJobs:
 
 
 class RedisConnection:
-    """A connection for commands whose reply is an integer, without a client library.
-
-    Source: the Redis serialization protocol (RESP2).
-    """
+    """A connection for commands with integer replies. Source: the Redis serialization protocol (RESP2)."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

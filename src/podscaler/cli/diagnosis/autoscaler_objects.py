@@ -54,7 +54,6 @@ class RelatedObjectsReader:
 
     Args:
         client: of the cluster; it only reads.
-        clock: for discovery.
         notes: takes a sentence for each part that cannot be read.
     """
 
@@ -64,10 +63,7 @@ class RelatedObjectsReader:
         self.notes = notes
 
     async def read_around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
-        """The objects around an autoscaler; ReplicaSets only of a Deployment.
-
-        Raises StatusError if the autoscaler itself cannot be read, TransportError.
-        """
+        """The objects around an autoscaler. Raises StatusError if the autoscaler itself cannot be read."""
         kind, meta = autoscaler.kind, autoscaler.metadata
         path = kind.path(meta.namespace, urls.object_name(meta.name))
         autoscaler_object = await self.get(path, subject=f"{kind.plural} {meta.name}")
@@ -76,21 +72,14 @@ class RelatedObjectsReader:
         reference = autoscaler.wire.spec.scale_target_ref
         related.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._read_target(autoscaler))
         if related.target is not None and related.target.get("kind") == "Deployment":
-            listed = await self.attempt(
-                "ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets")
-            )
-            related.replica_sets = [
-                replica_set for replica_set in listed or () if is_owned(replica_set, related.target)
-            ]
+            sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
+            related.replica_sets = [replica_set for replica_set in sets or () if is_owned(replica_set, related.target)]
         events = await self.attempt("events", lambda: self.read_all("", "v1", meta.namespace, "events"))
         related.events = list(about(events or (), related))
         return related
 
     async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
-        """What `read` returns; None with a note about `subject` where it fails or takes too long.
-
-        Raises TransportError.
-        """
+        """What `read` returns; None with a note if it fails or takes too long. Raises TransportError."""
         try:
             async with asyncio.timeout(PART_TIMEOUT_S):
                 return await read()
@@ -108,7 +97,7 @@ class RelatedObjectsReader:
         """All objects of a resource in a namespace (empty: in all, or outside of namespaces). Raises StatusError."""
         scope = urls.path("namespaces", namespace) if namespace else ""
         path = urls.group_version(group, version) + scope + urls.path(plural)
-        pages = all_pages.raw(self._client, path, subject=plural, query=query)
+        pages = all_pages.read_raw(self._client, path, subject=plural, query=query)
         raw_objects = [object_json async for object_json in pages]
         return [_decoded(object_json, plural) for object_json in raw_objects]
 
@@ -145,10 +134,7 @@ def name_of(obj: JsonObject) -> str:
 
 
 def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
-    """The events about the objects that were found, and about pods of the target.
-
-    A pod belongs to an owner if its name is that of the owner, a hyphen and a word: `web-7d9f` of `web`.
-    """
+    """The events about the objects that were found, and about pods with their names and a suffix (`web-7d9f`)."""
     objects = [related.autoscaler, *([related.target] if related.target else []), *related.replica_sets]
     kinds_and_names = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}  # items of lists have no kind
     owners = [name_of(owner) for owner in (*related.replica_sets, *([related.target] if related.target else []))]

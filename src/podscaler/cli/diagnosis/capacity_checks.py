@@ -87,10 +87,7 @@ def _check_quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Checked
 
 
 def _room_in_quota(resource: str, hard: Any, used: Any, workload: Workload) -> int | None:
-    """How many more pods of the target the quota of one resource allows.
-
-    None if the resource does not limit them, or a quantity cannot be parsed.
-    """
+    """How many more pods a resource of a quota allows; None if it does not limit them, or cannot be parsed."""
     pod_milli = _pod_milli(resource, workload)
     try:
         free_milli = quantity.milli(str(hard)) - quantity.milli(str(used))

@@ -121,8 +121,6 @@ class FollowedTimeline:
     """The watches of one autoscaler's objects.
 
     Args:
-        client: of the cluster.
-        clock: for delays of the watches.
         autoscaler: the one that is followed.
         mapping: the resource of its target; None if it is not known, and the target is not watched.
     """

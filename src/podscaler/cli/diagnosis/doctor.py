@@ -38,14 +38,7 @@ Examples:
 @kubeconfig_options
 @click.pass_context
 def command(
-    ctx: click.Context,
-    /,
-    *,
-    name: str,
-    namespace: str | None,
-    output: str,
-    kubeconfig: str | None,
-    context: str | None,
+    ctx: click.Context, /, *, name: str, namespace: str | None, output: str, kubeconfig: str | None, context: str | None
 ) -> None:
     """Say what is wrong with an autoscaler, and what to do about it.
 

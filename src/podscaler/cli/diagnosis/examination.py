@@ -272,10 +272,7 @@ def _state_fix(facts: _Facts, state: Health) -> str:
 
 
 def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
-    """A finding where the latest spec is older than UNSYNCED_NS and no controller has synced it.
-
-    None where the status has no observedGeneration, or managedFields have no write of the spec.
-    """
+    """A finding if the spec is older than UNSYNCED_NS and not synced; none where the object does not show that."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
     field_writes = scale_writers.field_writes(facts.objects.autoscaler)
@@ -291,10 +288,7 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
 
 
 def _metric_facts(facts: _Facts) -> MetricFacts:
-    """The facts for `metric_checks.check`.
-
-    The APIService of external metrics is left out if an external metric is read from a MetricSource.
-    """
+    """The facts for `metric_checks.check`; external metrics of MetricSources need no APIService."""
     trace = facts.trace
     metrics = facts.autoscaler.wire.spec.metrics or ()
     metric_types = [metric.type for metric in metrics if metric.type in _KNOWN_TYPES]

@@ -95,12 +95,7 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
 @kubeconfig_options
 def command(
-    all_namespaces: bool,
-    namespace: str | None,
-    problem: bool,
-    output: str,
-    kubeconfig: str | None,
-    context: str | None,
+    all_namespaces: bool, namespace: str | None, problem: bool, output: str, kubeconfig: str | None, context: str | None
 ) -> None:
     """List the autoscalers of a cluster with what they do.
 

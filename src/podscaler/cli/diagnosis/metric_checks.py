@@ -67,7 +67,6 @@ class QueryRecorder:
 
     Args:
         source: responds to the queries.
-        clock: measures how long that takes.
 
     Attributes:
         queries: all so far, in the order of their ends.
@@ -107,7 +106,7 @@ class MetricFacts:
 
     @property
     def unserved_groups(self) -> frozenset[str]:
-        """The groups without an APIService, except those of queries with a response (`--heapster-url`)."""
+        """The groups without an APIService that served no query: an API server may serve a group by itself."""
         responding = {query.group for query in self.queries if query.response is not None}
         return frozenset(group for group, api_service in self.api_services.items() if api_service is None) - responding
 

@@ -118,15 +118,12 @@ def _condition(pod: JsonObject, condition_type: str) -> Mapping[str, Any]:
 
 
 def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[str]:
-    """For each resource and container without its request: `container main of web-1, ... requests no cpu`.
-
-    Pods with pod-level requests and init containers that end are left out.
-    """
+    """For each resource and container without its request: `container main of web-1, ... requests no cpu`."""
     for resource in dict.fromkeys(resources):
         by_container: dict[str, list[JsonObject]] = defaultdict(list)
         for pod in pods:
             spec = pod.get("spec") or {}
-            if (spec.get("resources") or {}).get("requests"):  # of the pod as a whole
+            if (spec.get("resources") or {}).get("requests"):  # of the pod as a whole, which suffice
                 continue
             init_containers = spec.get("initContainers") or ()
             sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]

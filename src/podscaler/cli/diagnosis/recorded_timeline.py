@@ -159,10 +159,7 @@ def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
 
 
 def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
-    """The replicas over time as lines of text: `#` the replicas, `o` what the metrics ask for.
-
-    Empty if fewer than two points have replicas.
-    """
+    """The replicas (`#`), and what the metrics ask for (`o`), as lines of text; empty for fewer than two points."""
     shown = [point for point in points if point.replicas is not None]
     if len(shown) < 2:
         return

@@ -142,10 +142,7 @@ def _rows(timeline: "AutoscalerTimeline") -> Iterable[str]:
 
 
 def _cells(entry: TimelineEntry, now_ns: int) -> list[str]:
-    """The cells of an entry: instant, duration, kind, text.
-
-    A condition lasts until now: its entry is the latest transition.
-    """
+    """The cells of an entry: instant, duration, kind, text; a condition lasts since its latest transition."""
     duration = "" if entry.until is None else f"for {wording.span(entry.until - entry.at)}"
     if entry.kind is EntryKind.CONDITION and now_ns - entry.at >= NANOSECONDS:
         duration = f"so far {wording.span(now_ns - entry.at)}"

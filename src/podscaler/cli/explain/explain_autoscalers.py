@@ -99,7 +99,6 @@ class Autoscalers:
         """The autoscalers that the same controller manages, this one included.
 
         Args:
-            autoscaler: the autoscaler to explain.
             kinds: the kinds that its controller manages by its flags; the autoscaler's own kind is added.
         """
         managed_kinds = {autoscaler.kind, *kinds}
@@ -111,7 +110,6 @@ class Autoscalers:
         Empty for a HorizontalPodAutoscaler, and if the controller manages both kinds.
 
         Args:
-            autoscaler: the autoscaler to explain.
             kinds: the kinds that its controller manages.
         """
         if autoscaler.kind is HPA or HPA in kinds:
@@ -140,7 +138,6 @@ async def read(
     """The autoscalers of a namespace. A kind that is not needed may be forbidden or not served; it is empty then.
 
     Args:
-        client: of the cluster.
         namespace: its name; empty: all namespaces.
         requested_kind: the kind that the user named, which is needed; None: HorizontalPodAutoscalers are needed.
         settings: how quantities are read, and the algorithm.

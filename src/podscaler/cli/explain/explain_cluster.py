@@ -168,9 +168,7 @@ class Cluster:
     """What all explanations of one command share.
 
     Attributes:
-        client: of the cluster.
         controller: the assumed settings, history and Leases of the controller.
-        clock: for ages and the instant of decisions.
         scales: reads the scale subresources of targets.
         metrics: reads the metrics APIs; equal requests are sent once.
     """
@@ -194,7 +192,6 @@ class Cluster:
         """The cluster of a client.
 
         Args:
-            reader: reads MetricSources.
             heapster_source: responds to queries in place of the metrics APIs; None: `--heapster-url` is not set.
         """
         discovery, settings = Discovery(client, clock), controller.settings
@@ -209,7 +206,6 @@ class Neighbourhood:
     """The autoscalers of one namespace, the selectors of their targets, and the pods; each is read once.
 
     Args:
-        cluster: has the clients.
         autoscalers: the autoscalers of the namespace.
         are_all_explained: whether all of them are explained; then the pods of the namespace are listed once for all.
     """
@@ -231,10 +227,7 @@ class Neighbourhood:
         return await self._selectors[identity]
 
     async def read_pods(self, namespace: str, selector: Selector, emulation: Emulation) -> list[CachedPod]:
-        """The pods of the namespace that match the selector, as this version of Kubernetes reads them.
-
-        Raises StatusError.
-        """
+        """The pods that match the selector, as this version of Kubernetes reads them. Raises StatusError."""
         if not self._reads_all_pods:
             return await self._request_pods(namespace, str(selector), emulation)
         version = emulation.version
@@ -264,7 +257,6 @@ class AutoscalerExplainer:
     """Explains one autoscaler.
 
     Args:
-        cluster: has the clients.
         neighbourhood: the autoscalers of the namespace.
         effective: the settings of decisions.
     """
@@ -289,11 +281,7 @@ class AutoscalerExplainer:
         self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 
     async def explain(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
-        """The explanation, and the comparison if the request has a what-if.
-
-        Raises UsageError for a what-if that cannot be applied, StatusError where the pods, the metrics of a what-if or
-        the history cannot be read.
-        """
+        """The explanation, with a comparison if the request has a what-if. Raises UsageError, StatusError."""
         await self._fill_caches(autoscaler, self._autoscalers.managed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         stored_history = await self._controller.history.find(self._client, autoscaler)
@@ -344,10 +332,7 @@ class AutoscalerExplainer:
     async def _with_metrics(
         self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
     ) -> DecisionFacts:
-        """The facts, with the metrics that the spec of the what-if needs, where the present spec needed none.
-
-        A disabled autoscaler needs none, for example. Raises UsageError, StatusError.
-        """
+        """The facts, with the metrics that the what-if needs if the present spec (disabled, say) needed none."""
         if any(measurement is not None for measurement in facts.observation.metrics):
             return facts
         wire, flags = what_if.apply(request.assignments, facts.wire, facts.flags)
@@ -358,10 +343,7 @@ class AutoscalerExplainer:
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=observation.metrics))
 
     async def _fill_caches(self, autoscaler: Autoscaler, managed: Sequence[Autoscaler]) -> None:
-        """Read what the controller has in its caches: the pods of the target, the other autoscalers' selectors.
-
-        `managed` are all autoscalers of the controller, this one included.
-        """
+        """Read what the controller caches: the pods of the target, and the selectors of all autoscalers (`managed`)."""
         for managed_autoscaler in managed:
             self._states.register(managed_autoscaler.key)
         selectors_read = await asyncio.gather(

@@ -83,10 +83,7 @@ def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
 
 
 def _line_reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
-    """The function that reads lines like the first one, whose JSON object is `first_object`; a new format goes here.
-
-    Raises RecordingError for any other object, and for a what-if about traces.
-    """
+    """The reader of lines like the first one; a new format goes here. Raises RecordingError for any other object."""
     if "trace" in first_object or "branch" in first_object:  # `branch` is a field of a trace by itself
         return _TraceReader(search).read
     if isinstance(first_object.get("hpa"), str):
@@ -150,7 +147,6 @@ class _SyncReader:
 
     Args:
         replay: carries the history from line to line.
-        search: collects the results.
     """
 
     def __init__(self, replay: Replay, search: _Search) -> None:
@@ -158,10 +154,7 @@ class _SyncReader:
         self._search = search
 
     def read(self, line: bytes) -> None:
-        """Decide the sync of one line; a line without a sync, such as a deletion, only changes the replay.
-
-        Raises RecordingError.
-        """
+        """Decide the sync of a line; one without a sync (a deletion) changes the replay. Raises RecordingError."""
         sync = self._replay.parse(line)
         if sync is None:
             return
@@ -205,13 +198,7 @@ class _DecisionLine(msgspec.Struct):
 
 
 class _TraceReader:
-    """Reads lines that contain the trace of a decision, and explains from the trace alone.
-
-    Args:
-        search: collects the results.
-
-    Raises RecordingError for a request with a what-if.
-    """
+    """Explains from lines with the trace of a decision alone. Raises RecordingError for a what-if."""
 
     def __init__(self, search: _Search) -> None:
         self._search = search

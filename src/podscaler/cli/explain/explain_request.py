@@ -69,7 +69,6 @@ class SettingsWithOrigin:
     """The settings of decisions.
 
     Attributes:
-        decision: the settings.
         origin: where they come from ("the flags of this command"), or the assumption ("X has default settings").
         is_assumed: whether `origin` is an assumption.
     """

@@ -22,7 +22,6 @@ class ReportedSourceReader:
 
     Args:
         open_sources: reads sources; the caller closes it.
-        clock: for the age of a status.
     """
 
     def __init__(self, open_sources: OpenSources, clock: Clock) -> None:
@@ -30,12 +29,9 @@ class ReportedSourceReader:
         self._clock = clock
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The source's present value, or the last one that the controller read, or the error.
-
-        A value that the system returned and that is no number is an error: the controller cannot read it either.
-        """
+        """The source's present value, or the last one that the controller read, or the error."""
         read_result = await self._open_sources.read(source)
-        if read_result.error is None or isinstance(read_result.error, InvalidValue):
+        if read_result.error is None or isinstance(read_result.error, InvalidValue):  # as for the controller
             return read_result
         return self._find_reported(source) or read_result
 

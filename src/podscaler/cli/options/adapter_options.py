@@ -79,7 +79,6 @@ class AdapterOptions:
         config: the file with the rules; None if there are no rules.
         settings: intervals of queries and lists.
         prometheus: the connection to Prometheus.
-        timeout_s: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
         certificate_files: the serving certificate and its key; None if a certificate is made in memory.
@@ -140,10 +139,7 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
 
 
 def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
-    """The settings of the adapter, from values by click's names.
-
-    Raises UsageError for flags that exclude each other.
-    """
+    """The settings of the adapter. Raises UsageError for durations that are too small or negative."""
     interval_s = _positive_s("metrics-relist-interval", flag_values)
     max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s  # 0: not given
     if max_age_s < interval_s:

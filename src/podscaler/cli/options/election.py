@@ -110,7 +110,6 @@ class UnelectedController:
 
     Args:
         controller: the controller, not started yet.
-        client: the controller's client.
 
     Attributes:
         client: used for requests before the controller runs.
@@ -147,7 +146,6 @@ class ElectedController:
         client: the controller's client; from now on it writes only under a lease.
         lease_client: another client of the same server, for the leases.
         election: the name and timing of the election, and the number of shards.
-        clock: this machine's clock.
 
     Attributes:
         client: `lease_client`, which is used for requests before the controller runs.

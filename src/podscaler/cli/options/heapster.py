@@ -29,7 +29,6 @@ async def open_metrics(
     Args:
         client: of the API server, which lists pods; the caller closes it.
         settings: name Heapster's URL, and the field manager for the User-Agent.
-        clock: for the requests.
     """
     service = settings.heapster
     if service is None or not service.url:

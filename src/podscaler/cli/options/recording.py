@@ -45,11 +45,7 @@ record_options = flag_group(
     ),
     Option("record-max-size", SIZE, "64Mi", "compressed; a full FILE is numbered, and a fresh one is begun"),
     click.option(
-        "--record-max-files",
-        type=click.IntRange(1, 1000),
-        default=8,
-        show_default=True,
-        help="how many files are kept",
+        "--record-max-files", type=click.IntRange(1, 1000), default=8, show_default=True, help="how many files are kept"
     ),
 )
 """Puts the flags on a command; give what they set to `record_file`."""
@@ -71,10 +67,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 
 @asynccontextmanager
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
-    """The recording, complete at the end of the context; without a file, one that records nothing.
-
-    Raises UsageError if the file cannot be written.
-    """
+    """The recording, complete at the end; file None: records nothing. Raises UsageError for an unwritable file."""
     if file is None:
         yield Recording()
         return

@@ -58,11 +58,7 @@ class Traces:
 
 @asynccontextmanager
 async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
-    """Traces that are sent until the end, which waits a little for the last ones; None for an empty endpoint.
-
-    Raises:
-        UsageError: the endpoint is not a URL, or the packages are not installed.
-    """
+    """Traces, sent until the end; None for an empty endpoint. Raises UsageError for no URL, or missing packages."""
     if not endpoint:
         yield None
         return

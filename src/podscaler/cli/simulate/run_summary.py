@@ -52,11 +52,9 @@ class _Sums:
 
     Attributes:
         last_sync: the latest sync, whose counts hold until the next one.
-        observed_ms: the time that is counted.
         pod_ms, replica_ms: counts of pods and of the scale, multiplied by the time.
-        at_max_ms: the time at maxReplicas.
         arrived_ucores_ms, lost_ucores_ms: the load.
-        request_weight: requests in thousandths, a thousandth for each millisecond and request a second.
+        request_weight: requests in millionths: thousandths of a request a second, multiplied by milliseconds.
         latency_sum: mean response times in ms, each multiplied by its `request_weight`.
     """
 

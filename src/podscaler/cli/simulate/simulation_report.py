@@ -36,8 +36,6 @@ def data(
 
     Args:
         name: of the scenario file.
-        scenario: the content of the file.
-        collector: has every sync.
         summaries: one for each autoscaler.
         failures: for each expectation of the scenario the sentence about its failure; empty if it was met.
     """

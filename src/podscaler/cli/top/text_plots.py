@@ -75,12 +75,7 @@ class _Scale(NamedTuple):
 
 
 def plot(
-    window: TimeWindow,
-    series: Sequence[TextSeries],
-    *,
-    width: int,
-    height: int,
-    band: TextBand | None = None,
+    window: TimeWindow, series: Sequence[TextSeries], *, width: int, height: int, band: TextBand | None = None
 ) -> list[list[Cell]]:
     """The rows of a plot, the top one first; each has at most `width` cells with the margin of the axis.
 

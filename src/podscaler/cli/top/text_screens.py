@@ -48,7 +48,6 @@ class TextScreen(Screen[None]):
     """One text that can be scrolled.
 
     Args:
-        title: the first line.
         text: shown without markup.
     """
 

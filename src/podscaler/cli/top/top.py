@@ -77,10 +77,7 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
 async def _watched_cluster(
     options: WatchOptions, namespace: str
 ) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
-    """The autoscalers of a namespace (empty: of all), and the task that follows them until the end of the block.
-
-    Raises UsageError for unusable certificates.
-    """
+    """The autoscalers of a namespace (empty: all), and the task that follows them. Raises UsageError."""
     clock = SystemClock()
     watch = ClusterWatch(options, clock)
     client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")

@@ -41,7 +41,6 @@ class TopApp(App[None]):
         cluster: its name, for the first line.
         view: what the list shows first.
         find_notice: returns what is wrong with the connection now; None: nothing.
-        clock: for ages.
     """
 
     CSS = STYLE

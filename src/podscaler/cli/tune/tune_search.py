@@ -36,7 +36,6 @@ def tune(
     """The result of the search. Raises UsageError if the load cannot be divided.
 
     Args:
-        source: the autoscaler and its load.
         space: the specs that may be tried.
         goals: the measures to minimize and their limits.
         budget: how many candidates are tried.

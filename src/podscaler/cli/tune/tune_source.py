@@ -58,7 +58,7 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
 
 
 def _with_one_autoscaler(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
-    """The scenario with its first autoscaler and that one's workload alone, and a sentence about what is left out.
+    """The scenario with its first autoscaler alone, and a sentence about the rest.
 
     Raises UsageError if another autoscaler scales the same workload.
     """

@@ -165,10 +165,6 @@ class _Access:
 class ControlPlane:
     """All parts of one `podscaler up`, from `start` to `stop`.
 
-    Args:
-        settings: the flags.
-        clock: for all parts.
-
     Attributes:
         url: the API server's URL, after `start`.
         dashboard: the dashboard, which is not served yet, after `start`; None if there is none.
@@ -315,10 +311,7 @@ class ControlPlane:
         return log
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
-        """Start the server, which `_exit_stack` stops; returns its port.
-
-        Raises UsageError if the port of the flag cannot be used.
-        """
+        """Start the server, which `_exit_stack` stops; returns its port. Raises UsageError."""
         port = await self._bind(server, last_port)
         self._exit_stack.push_async_callback(server.stop)
         return port
@@ -344,11 +337,7 @@ class ControlPlane:
         return request_authenticator, authorizer
 
     def _make_machine(
-        self,
-        registry: Registry,
-        address_block: addresses.AddressBlock,
-        kinds: KnownKinds,
-        auth: NodeAuth,
+        self, registry: Registry, address_block: addresses.AddressBlock, kinds: KnownKinds, auth: NodeAuth
     ) -> Machine | None:
         """The node, which is not started yet; None with `--api-only`."""
         if self._settings.api_only:
@@ -382,10 +371,7 @@ class ControlPlane:
     async def _make_autoscaler(
         self, settings: ControllerSettings, recorder: Recording, heapster_url: str
     ) -> Callable[[], Awaitable[None]]:
-        """The function that runs the autoscaler; its endpoints are served from now on.
-
-        Also makes `self.dashboard` if one is wanted. `heapster_url` is used where the settings name no URL.
-        """
+        """The function that runs the autoscaler; serves its endpoints from now on, and makes `self.dashboard`."""
         if settings.heapster is not None and not settings.heapster.url:
             settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
         dashboard = None
@@ -419,7 +405,7 @@ class ControlPlane:
 
 
 def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
-    """Add the admission of pods, claims and quotas; `has_accounts`: pods get service accounts."""
+    """Add the admission of pods, of claims, and by quotas; `has_accounts`: pods get service accounts."""
     limit_ranges.admit_pods_and_claims(objects)
     pod_classes.admit_pods(objects)
     resource_quotas.admit_objects(objects)
@@ -428,10 +414,7 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
 
 
 def _ensure_access(settings: UpSettings, now_ns: int, service_ip: str) -> _Access:
-    """The credentials; missing ones are created, certificates that expire soon renewed. Blocks.
-
-    `service_ip` is the cluster IP of the Service `kubernetes`. Raises UsageError, OSError.
-    """
+    """The credentials; missing ones are created, expiring certificates renewed. Blocks. Raises UsageError, OSError."""
     data_dir = settings.data_dir
     account = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
     client_path = data_dir / "certificates" / "autoscaler.pem"
@@ -457,10 +440,7 @@ def _read_port(path: Path) -> int:
 
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
-    """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks.
-
-    Raises UsageError, OSError.
-    """
+    """Write the port for the next run, and the kubeconfigs of administrator and autoscaler. Blocks. Raises OSError."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
     admin_document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.admin_token)

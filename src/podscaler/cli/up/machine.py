@@ -69,10 +69,8 @@ class Machine:
     """The node of one `podscaler up` with the parts that belong to it.
 
     Args:
-        settings: the node's settings.
         registry: reads and writes the API objects.
         resources: the kinds that are served.
-        clock: for all parts.
         block: the loopback addresses of node, pods and Services; the caller closes it after `stop`.
         auth: tokens and permissions.
     """
@@ -193,10 +191,7 @@ class Machine:
         return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
 
     async def stop(self) -> None:
-        """Stop the endpoints, the node with every process that it started, and the name server.
-
-        Call it after the background tasks of `tasks` have ended.
-        """
+        """Stop the endpoints, the processes of pods, and the name server; call it after `tasks` have ended."""
         await self._endpoints.stop()
         if self._heapster is not None:
             await self._heapster.stop()

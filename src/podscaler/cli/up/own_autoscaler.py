@@ -26,7 +26,6 @@ class OwnAutoscaler:
 
     Args:
         settings: the controller's settings; the field manager is replaced by that of `up`.
-        clock: for all parts.
         recording: records the syncs; the caller ends it.
         on_controller: called with each new controller before it runs.
     """
@@ -54,10 +53,7 @@ class OwnAutoscaler:
         return ["the autoscaler has not begun"] if self._controller is None else self._controller.unready()
 
     async def run(self, config: Config) -> None:
-        """Manage autoscalers on a connection of its own until cancelled.
-
-        Raises UsageError for unusable certificates; other errors of the controller escape as well.
-        """
+        """Manage autoscalers on a connection of its own until cancelled. Raises UsageError."""
         client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
             async with heapster.open_metrics(client, self._settings, self._clock) as metrics:

@@ -120,7 +120,7 @@ def command(
     for flag in ("record", "metrics_bind_address"):
         if without_autoscaler and options[flag]:
             raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
-    folder = data_dirs.absolute(data_dir)
+    folder = data_dirs.absolute_path(data_dir)
     up_settings = UpSettings(
         data_dir=folder,
         port=port,
@@ -155,10 +155,7 @@ def _kubeconfig_file(path: Path) -> Path:
 
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
-    """Whether old versions are served, from the flags' values by click's names.
-
-    Raises UsageError for flags that contradict each other.
-    """
+    """Whether old versions are served, by click's `options`. Raises UsageError for flags that contradict each other."""
     is_served: bool = options["serve_removed_apis"]
     if is_served and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
@@ -166,10 +163,7 @@ def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
 
 
 def _serves_heapster(options: Mapping[str, Any]) -> bool:
-    """Whether Heapster's API is served, from the flags' values by click's names.
-
-    Raises UsageError for flags that contradict each other.
-    """
+    """Whether Heapster's API is served, by click's `options`. Raises UsageError for contradicting flags."""
     is_served: bool = options["serve_heapster"]
     if is_served and options["api_only"]:
         raise UsageError("--serve-heapster needs the node, which --api-only leaves out")

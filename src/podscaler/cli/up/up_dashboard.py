@@ -33,7 +33,6 @@ class UpDashboard:
 
     Args:
         settings: of the autoscaler.
-        clock: for all parts.
         recorder: the recording of `--record`, which gets every sync as well.
         port: of the server; 0: any free one.
 

@@ -33,7 +33,6 @@ class RuleFinding:
         item: the object in which the problem can be corrected.
         field: the path of the field within it, as autoscaling/v2 names it; empty: the whole object.
         message: the problem and its effect.
-        fix: how to correct it.
         other_item: another object that is involved, whose annotation switches the rule off, too; None if there is none.
     """
 
@@ -87,7 +86,6 @@ class Finding:
     """One finding as it is reported.
 
     Attributes:
-        rule: the rule that found it.
         api_version, kind, namespace, name: identify the object; empty if the file cannot be read as objects.
         field: the path of the field (`spec.metrics[0].type`); empty: the whole object.
         message, fix: as in RuleFinding.

@@ -23,11 +23,7 @@ from podscaler.lint.model.linted_item import APIError, DocumentOrigin, Item, map
 
 DEFAULT_NAMESPACE = "default"
 _AUTOSCALERS = frozenset(
-    {
-        ("autoscaling", conversion.KIND),
-        ("extensions", conversion.KIND),
-        (pod_autoscalers.GROUP, pod_autoscalers.KIND),
-    }
+    {("autoscaling", conversion.KIND), ("extensions", conversion.KIND), (pod_autoscalers.GROUP, pod_autoscalers.KIND)}
 )
 _CLUSTER_SCOPED = frozenset(
     {
@@ -39,7 +35,7 @@ _CLUSTER_SCOPED = frozenset(
         ("", "PersistentVolume"),
     }
 )
-"""Kinds outside of namespaces that podscaler has no record of, or may have none of; others are taken as namespaced."""
+"""Kinds outside of namespaces; any other kind without a record is taken as namespaced."""
 
 
 def items(document_value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:

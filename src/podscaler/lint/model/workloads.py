@@ -62,9 +62,6 @@ class Workload:
     """A workload with its pod template.
 
     Attributes:
-        item: the object.
-        labels: the labels of its pods.
-        selector: its selector of pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
         pod: a pod of the template, as facts of a decision.
         has_pod_resources: whether the template has pod-level requests or limits.
@@ -94,10 +91,7 @@ def read(item: Item, context: LintContext) -> Workload | None:
 
 
 def _read_template(item: Item, limit_ranges: Iterable[Object]) -> Workload:
-    """A workload with the defaults of its template, and those of the namespace's LimitRanges.
-
-    Raises ValueError for values that cannot be parsed.
-    """
+    """A workload with the defaults of its template and of the namespace's LimitRanges. Raises ValueError."""
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
     pod_defaults.set_pod_defaults(template)

@@ -1,7 +1,7 @@
 """Lint rule about manifests that set the replicas which an autoscaler owns (PSL005).
 
-`podscaler.lint.rulebook` lists it. Every apply of such a manifest resets the replicas. In a cluster the rule reads kubectl's last-applied annotation and
-the managedFields of server-side apply.
+`podscaler.lint.rulebook` lists it. Every apply of such a manifest resets the replicas. In a cluster the rule reads
+kubectl's last-applied annotation and the managedFields of server-side apply.
 
 Source: the documentation of HorizontalPodAutoscaler, on migrating workloads to horizontal autoscaling.
 """

@@ -53,10 +53,9 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     for facts in _utilization_ranges(context):
         if facts.target_pct < facts.highest_pct <= facts.target_pct * (1 + facts.tolerance_ratio):
             default_note = "" if _is_stated(facts.autoscaler) else " (the controller's default)"
-            yield _finding(
-                facts,
-                f"utilization has to exceed {facts.target_pct} % by the tolerance of {facts.tolerance_ratio:g}{default_note}",
-            )
+            tolerance_text = f"{facts.tolerance_ratio:g}{default_note}"
+            reason = f"utilization has to exceed {facts.target_pct} % by the tolerance of {tolerance_text}"
+            yield _finding(facts, reason)
 
 
 @rule(
@@ -77,8 +76,8 @@ def _finding(facts: _UtilizationRange, reason: str) -> RuleFinding:
     return RuleFinding(
         facts.autoscaler.item,
         f"{facts.metric.path}.target.averageUtilization",
-        f"{reason}, but {facts.limits_owner} limits keep {facts.metric.resource} at {facts.highest_pct:g} % of requests at "
-        "most: it never scales up by this metric",
+        f"{reason}, but {facts.limits_owner} limits keep {facts.metric.resource} at {facts.highest_pct:g} % of "
+        "requests at most: it never scales up by this metric",
         "lower averageUtilization, or give limits more room above requests",
         other_item=facts.autoscaler.target,
     )
@@ -119,10 +118,7 @@ def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
 
 
 def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
-    """The utilization at which the measured containers are at their limits.
-
-    None if one has no limit or no request, and for a template with pod-level resources.
-    """
+    """The utilization with all measured containers at their limits; None if one has no limit, or no request."""
     if workload.has_pod_resources:
         return None
     containers = [container for container in workload.containers if metric.container in ("", container.name)]
