@@ -8,7 +8,8 @@ Rules (those of client-go's delaying work queue):
 4. Delayed keys whose due times are close may be queued together, up to `together_s` after the due time: waking the
    process once for ten keys takes a third of the CPU of waking it ten times.
 
-A worker's loop is `key = await queue.get()`, process the key, `queue.done(key)`.
+A worker's loop is `key = await queue.get()`, process the key, `queue.done(key)`. Used by the HPA controller
+(`podscaler.controller.queue`) and by the controllers of the control plane.
 
 Source: k8s.io/client-go/util/workqueue (documentation); controller loop of the HorizontalPodAutoscaler.
 """
@@ -126,7 +127,8 @@ class WorkQueue(Generic[K]):
             if not self._delayed:
                 await self._wait(None)
             else:
-                await self._wait(max(self._delayed[0][0] - self._clock.monotonic_s(), self._together_s))
+                earliest_due_s, _, _ = self._delayed[0]  # of an outdated entry, perhaps: then nothing is queued
+                await self._wait(max(earliest_due_s - self._clock.monotonic_s(), self._together_s))
 
     def _release_until(self, now_s: float) -> None:
         """Queue the delayed keys that are due by `now_s`."""

@@ -6,6 +6,7 @@ is cluster-scoped; `namespaces` is Namespace without validation.
 
 from typing import Any
 
+from podscaler.api.kinds.core import namespace
 from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource.resources import Object, Printer, Resource, ScaleMapping, Strategy, Version
 
@@ -63,7 +64,12 @@ NAMESPACES = Resource(
     storage_version="v1",
     printer=_PRINTER,
     namespaced=False,
-    strategy=Strategy(prepare_delete=_terminate, is_held=_is_held, prepare_subresource_update={"finalize": _finalize}),
+    strategy=Strategy(
+        prepare_delete=_terminate,
+        is_held=_is_held,
+        prepare_subresource_update={"finalize": _finalize},
+        permanent_names=namespace.RESOURCE.strategy.permanent_names,
+    ),
 )
 
 GADGETS = Resource(

@@ -136,7 +136,7 @@ async def test_what_is_right_is_not_written(opened: OpenRegistry, clock: Virtual
             raise StatusError("denied", code=403, reason="Forbidden")
 
     await made(opened, clock, tmp_path).register()
-    opened.objects.admit("nodes", admit)
+    opened.objects.add_admission("nodes", admit)
     await clock.advance(60)
     await made(opened, clock, tmp_path).register()
     (heartbeat,) = {c["lastHeartbeatTime"] for c in opened.registry.get("nodes", "", "vm")["status"]["conditions"]}
@@ -152,7 +152,7 @@ async def test_a_denied_node_is_written_later(opened: OpenRegistry, clock: Virtu
         if is_denied:
             raise StatusError("denied", code=403, reason="Forbidden")
 
-    opened.objects.admit("nodes", admit)
+    opened.objects.add_admission("nodes", admit)
     task = asyncio.create_task(made(opened, clock, tmp_path).run())
     await clock.advance(100)
     assert opened.registry.list("nodes") == []

@@ -62,6 +62,7 @@ def apply(
         ConflictsError: it changes fields of other managers, and `force` is not set.
         ConversionError: the merged object cannot be converted to the version of another manager.
         KeyError: the writer's version is not served.
+        AtomError: an item of an associative list of the live object has no path element.
     """
     field_type = versions.type_of(writer.version)
     type_errors = type_checking.errors(config, field_type)
@@ -76,7 +77,7 @@ def apply(
     )
     changes = Changes(live_object, merged_object, writer.version, versions)
     if not force:
-        _refuse_conflicts(claimed_managers, changes, writer)
+        _check_no_conflicts(claimed_managers, changes, writer)
     managers_after = without_changed_fields(claimed_managers, changes, but=writer.manager)
     is_changed = live_object != merged_object
     _finish_entry(managers_after, writer, last_applied, is_changed=is_changed)
@@ -84,7 +85,10 @@ def apply(
 
 
 def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed | None, *, is_changed: bool) -> None:
-    """Remove the server's own fields from the applier's, in place, and set the time of its last change."""
+    """Remove the server's own fields from the applier's, in place; without any left, remove the applier.
+
+    Its time becomes that of the write if the object changed, else it stays.
+    """
     applied_fields = managers.pop(writer.manager, None)
     fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
     if not fields:
@@ -96,12 +100,12 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
         writer.version,
         time,
     ):
-        managers[writer.manager] = last_applied
+        managers[writer.manager] = last_applied  # keeps the stored entry unchanged
     else:
         managers[writer.manager] = Managed(fields, writer.version, time)
 
 
-def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
+def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
     """Raise ConflictsError if the writer changes fields that others own."""
     conflicting_fields: dict[Any, Set] = {}
     for manager, managed in managers.items():

@@ -222,7 +222,7 @@ class ControlPlane:
         node_auth = NodeAuth(accounts, NodeAccess(request_authenticator, authorizer))
         machine = self._make_machine(registry, address_block, kinds, node_auth)
         audit = await self._open_audit()
-        aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
+        aggregation = Aggregation(objects, self._clock, access.front_proxy.client_path)
         self._exit_stack.push_async_callback(aggregation.close)
         machine_parts = machine.server_parts if machine is not None else NO_PARTS
         server_parts = replace(
@@ -443,7 +443,7 @@ def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
     """Write the port for the next run, and the kubeconfigs of administrator and autoscaler. Blocks. Raises OSError."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
-    admin_document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.admin_token)
+    admin_document = kubeconfig.token_document(server_url=url, authority_pem=authority, token=access.admin_token)
     kubeconfig.write(settings.kubeconfig, admin_document)
     if settings.autoscaler is not None:
         document = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler_pair)

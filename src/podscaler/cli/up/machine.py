@@ -105,7 +105,7 @@ class Machine:
             registry,
             self._node.running_containers,
             clock=clock,
-            node_name=lambda: self._node.node_name,
+            get_node_name=lambda: self._node.node_name,
             resolution_s=metric_resolution_s,
         )
         self._scrape_client = ScrapeClient()
@@ -125,10 +125,10 @@ class Machine:
         """The parts of the node that the API server needs."""
         sampler = self._sampler
         return ServerParts(
-            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            virtual_objects={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
-            node_endpoint=self._node_endpoint,
+            find_node_endpoint=self._node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )

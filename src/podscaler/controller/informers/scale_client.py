@@ -17,7 +17,7 @@ import msgspec
 
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
 from podscaler.base.clock import Clock
-from podscaler.base.concurrency import Away, stay
+from podscaler.base.concurrency import WithoutSlot, keep_slot
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.target_informer import TargetInformer
 from podscaler.kube.client import typed_responses, urls
@@ -93,7 +93,7 @@ class ScaleClient:
         clock: Clock,
         rng: random.Random,
         cached_scales: TargetInformer | None = None,
-        away: Away = stay,
+        away: WithoutSlot = keep_slot,
     ) -> None:
         self._cached_scales = cached_scales
         self._away = away

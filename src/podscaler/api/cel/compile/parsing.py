@@ -23,6 +23,7 @@ DEPTH_MAX = 60
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
+"""cel-go's message, with its limit; `programs` uses it, too, for trees that exceed Python's stack."""
 
 _RELATION_OPERATORS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _ADDITIVE_OPERATORS = frozenset({"+", "-"})
@@ -54,7 +55,7 @@ def parse(source: str) -> Node:
 
 @dataclass(slots=True)
 class _Parser:
-    """One method for each rule of the grammar.
+    """One method for each rule of the grammar. Methods raise _SyntaxError where parsing cannot continue.
 
     Attributes:
         tokens: those of the expression; the last one is EOF.
@@ -140,7 +141,7 @@ class _Parser:
         return left
 
     def _with_height(self, node: Node, operand_node: Node) -> Node:
-        """`node`, whose first operand is `below`. Raises where its chain of operators or members is too long."""
+        """`node`, whose first operand is `operand_node`. Raises _SyntaxError if its chain of operators is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(operand_node), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
@@ -310,7 +311,8 @@ class _Parser:
     def _take(self) -> Token:
         """Consume the current token, unless it is EOF, and return it."""
         token = self.token
-        self.position += token.kind != EOF
+        if token.kind != EOF:
+            self.position += 1
         return token
 
     def _skip(self, kind: str) -> bool:
@@ -334,7 +336,9 @@ class _Parser:
             self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
             self._take()
             return self._take()
-        if (token.kind in _EXPRESSION_STARTS) is (kind == ":"):
+        begins_expression = token.kind in _EXPRESSION_STARTS
+        is_missing = begins_expression if kind == ":" else not begins_expression  # only a colon precedes an expression
+        if is_missing:
             self._fail(f"missing '{kind}' at '{token.text}'")
             return token
         raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")

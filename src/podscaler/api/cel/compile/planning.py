@@ -1,9 +1,9 @@
 """Compiles the syntax tree of a CEL expression to closures ("plans" it, in cel-go's words), which evaluate it.
 
-    planned(parsing.parsed("a + 1"))(Scope({"a": 2}, Budget()))      3
+    plan(parsing.parse("a + 1"))(Scope({"a": 2}, Budget()))      3
 
 Called by `programs`. Each node becomes a function from a Scope to a value, which spends from the scope's budget. A new
-operator: add it to `_OPERATORS`; a new kind of comprehension: add it to `_EVALUATORS`.
+operator: add it to `_OPERATORS` and to the signatures of `library.standard`; a new comprehension to `_EVALUATORS`.
 
 Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide the
 result; all other errors end the evaluation.
@@ -17,7 +17,7 @@ from typing import Any
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
 from podscaler.api.cel.library import environment, operators
 from podscaler.api.cel.library.functions import Overload
-from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.budget import CHARACTERS_PER_STEP, Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.syntax_tree import (
     Call,
@@ -42,7 +42,6 @@ class Scope:
         self.budget = budget
 
 
-_CHARACTERS_PER_STEP = 10
 _KEY_TYPES = (str, int, float)
 """The Python types of values that can be keys of maps; bool and Uint are kinds of int."""
 
@@ -189,7 +188,7 @@ def _plan_function(name: str, args: list[Step], *, is_method: bool) -> Step:
 def _argument_cost(arg_value: Any) -> int:
     """The steps that reading an argument costs: one for an element, or for ten characters or bytes."""
     if isinstance(arg_value, str | bytes):
-        return len(arg_value) // _CHARACTERS_PER_STEP
+        return len(arg_value) // CHARACTERS_PER_STEP
     return len(arg_value) if isinstance(arg_value, list | dict) else 0
 
 
@@ -202,7 +201,7 @@ def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> O
             for expected_kind, actual_kind in zip(overload.kinds, kinds, strict=True)
         ):
             return overload
-    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
+    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()  # as cel-go words it
 
 
 def _plan_list(node: ListLiteral) -> Step:
@@ -244,6 +243,7 @@ def _plan_map(node: MapLiteral) -> Step:
 
 
 def _check_key(key: Any) -> Any:
+    """The key of a map literal. Raises EvaluationError for other types than string, int, uint and bool."""
     if isinstance(key, str | int | bool):
         return key
     raise EvaluationError("unsupported key type")
@@ -281,15 +281,15 @@ def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     return step
 
 
-def _plan_conditional(condition: Step, yes: Step, no: Step) -> Step:
-    """`condition ? yes : no`: only the chosen operand is evaluated."""
+def _plan_conditional(condition: Step, if_true: Step, if_false: Step) -> Step:
+    """`condition ? if_true : if_false`: only the chosen operand is evaluated."""
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
         value = condition(scope)
         if not isinstance(value, bool):
             raise no_such_overload()
-        return yes(scope) if value else no(scope)
+        return if_true(scope) if value else if_false(scope)
 
     return step
 

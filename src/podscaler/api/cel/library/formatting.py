@@ -1,6 +1,7 @@
 """The CEL method `format` of strings: `'%s has %d pods'.format(['web', 3])` is `web has 3 pods`.
 
-Called by `strings`. A clause is `%s`, `%d`, `%.2f`, ...; a new one: add it to `_WRITERS`.
+Called by `strings`. A clause is `%s`, `%d`, `%.2f`, ...; a new one: add it to `_WRITERS`, and to `_FORMAT_TYPES` of
+`podscaler.api.cel.compile.literal_checks`.
 
 Source: the documentation of cel-go's strings extension, "Format"; its messages.
 """
@@ -22,6 +23,7 @@ _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DEFAULT_PRECISION = 6
 _PRECISION_DIGITS_MAX = 3
+"""Longer precisions are an error (cel-go allows them): the text of one number would be too long."""
 STRING_CLAUSE_TYPES = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
@@ -43,7 +45,8 @@ def format_values(pattern: str, args: list[Any], budget: Budget) -> str:
         used_count += 1
         return _write_clause(match, args[used_count - 1], budget)
 
-    if len(pattern) - len(pattern.rstrip("%")) & 1:
+    percent_signs_at_end = len(pattern) - len(pattern.rstrip("%"))
+    if percent_signs_at_end % 2:
         raise EvaluationError("unexpected end of string")
     return _CLAUSE.sub(replace_clause, pattern)
 

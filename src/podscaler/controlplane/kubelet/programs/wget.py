@@ -32,7 +32,7 @@ def fetch(url: str, options: dict[str, str]) -> None:
     if "--header" in options:
         name, _, value = options["--header"].partition(":")
         request.add_header(name, value.strip())
-    timeout_s = float(options.get("-T", TIMEOUT_S))
+    timeout_s = _parse_seconds(options["-T"]) if "-T" in options else TIMEOUT_S
     with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310  as above
         target = options.get("-O") or urlsplit(url).path.rpartition("/")[2] or "index.html"
         if target == "-":
@@ -43,8 +43,18 @@ def fetch(url: str, options: dict[str, str]) -> None:
             shutil.copyfileobj(response, file)
 
 
-def error_message(url: str, error: OSError) -> str:
+def _parse_seconds(seconds_text: str) -> float:
+    """The number of seconds in the argument of `-T`. Raises ValueError."""
+    try:
+        return float(seconds_text)
+    except ValueError:
+        raise ValueError(f"invalid number '{seconds_text}'") from None
+
+
+def error_message(url: str, error: OSError | ValueError) -> str:
     """The message of an error of `fetch`, in busybox' words."""
+    if isinstance(error, ValueError):
+        return str(error)
     if isinstance(error, urllib.error.HTTPError):
         return f"server returned error: HTTP/1.1 {error.code} {error.reason}"
     if not error.errno and not isinstance(error, urllib.error.URLError):
@@ -71,7 +81,7 @@ def main() -> int:
         full_url = url if "://" in url else f"http://{url}"
         try:
             fetch(full_url, dict(options))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             print(f"wget: {error_message(full_url, error)}", file=sys.stderr)
             return 1
     return 0
