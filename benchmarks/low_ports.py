@@ -15,7 +15,7 @@ from podscaler.controlplane.kubelet.launching.container_config import ContainerC
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.processes import processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.255.1.1"
@@ -39,7 +39,7 @@ class Outcome:
 
 async def measure(clients: int, *, trapped: bool, threads: ThreadPool) -> Outcome:
     """Run that many clients at once."""
-    translator = PortTranslator(AddressBlock(255), first_port=1024)
+    translator = PortTranslator(AddressBlock(255), unprivileged_port_start=1024)
     trap = translator.trap(POD, lambda _: None) if trapped else None
     launch = ContainerConfig(argv=(sys.executable, "-I", "-S", "-c", CLIENT), env={}, cwd="/", port_trap=trap)
     stalls: list[float] = [0.0]
@@ -48,7 +48,7 @@ async def measure(clients: int, *, trapped: bool, threads: ThreadPool) -> Outcom
     begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
     spec = container_config.process_spec(launch)
     started = [
-        await processes.start(spec, threads, Descriptors(stdout=nothing, stderr=nothing)) for _ in range(clients)
+        await processes.start(spec, threads, ChildStreams(stdout=nothing, stderr=nothing)) for _ in range(clients)
     ]
     await asyncio.gather(*(process.exited for process in started))
     outcome = Outcome(time.perf_counter() - begun_s, time.process_time() - begun_cpu_s, max(stalls))

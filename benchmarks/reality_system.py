@@ -321,11 +321,11 @@ async def _load(url: str) -> None:
     generator = LoadGenerator(url)
     task = asyncio.create_task(generator.run())
     begun = time.monotonic()
-    generator.rate = PHASES[0][2]
+    generator.requests_per_s = PHASES[0][2]
     await asyncio.sleep(SETTLE_S)
     for at_s, rate in rate_steps():
         await asyncio.sleep(max(begun + SETTLE_S + at_s - time.monotonic(), 0))
-        generator.rate = rate
+        generator.requests_per_s = rate
     await asyncio.sleep(PHASES[-1][1])
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -1,12 +1,13 @@
-"""The program's entry point: hands over to the command line."""
+"""The entry points of the programs `podscaler`, `kubectl-podscaler` and `kubectl_complete-podscaler`."""
 
 import os
 import sys
 from pathlib import Path
 
-from podscaler.cli.main import answer_kubectl, cli
+from podscaler.cli.main import cli, print_kubectl_proposals
 
 KUBECTL_PLUGIN = "kubectl-podscaler"
+"""The name of the program that kubectl runs as `kubectl podscaler`."""
 
 
 def main() -> None:
@@ -17,12 +18,15 @@ def main() -> None:
 
 
 def complete_for_kubectl() -> None:
-    """Propose what may follow `kubectl podscaler WORD...`; the words are the arguments."""
-    answer_kubectl(cli, sys.argv[1:])
+    """Propose what may follow `kubectl podscaler WORD...`; the words are the arguments of the process."""
+    print_kubectl_proposals(cli, sys.argv[1:])
 
 
 def _fill_standard_descriptors() -> None:
-    """Open what was closed of 0, 1 and 2: the event loop would get these numbers, and libuv aborts on closing them."""
+    """Open those of the descriptors 0, 1 and 2 that are closed.
+
+    Else the event loop would get these numbers, and libuv aborts on closing them.
+    """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

@@ -74,7 +74,7 @@ def serving(
             {ADMIN_TOKEN: replace(ADMIN, uid="1000"), VIEWER_TOKEN: User("viewer", ("viewers",), "1001")}, accounts
         )
         aggregation = Aggregation(objects, clock, folder / "nobody-is-asked.pem")
-        parts = ServerParts(virtual=virtual, accounts=accounts, aggregation=aggregation)
+        parts = ServerParts(virtual_objects=virtual, accounts=accounts, aggregation=aggregation)
         await make_system_namespaces(Registry(objects))
         await bootstrap.ensure_policy(Registry(objects))
         await pod_classes.make_system_classes(Registry(objects))

@@ -62,7 +62,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     metrics = {"PodMetrics": Metrics(), "NodeMetrics": Metrics()}
     virtual = {"pods.metrics.k8s.io": metrics["PodMetrics"], "nodes.metrics.k8s.io": metrics["NodeMetrics"]}
     with serving(folder / "store", tls=made.server_context(), virtual=virtual) as port:
-        document = kubeconfig.document(
+        document = kubeconfig.token_document(
             server_url=f"https://127.0.0.1:{port}", authority_pem=made.authority_pem, token=ADMIN_TOKEN
         )
         home = folder / "home"

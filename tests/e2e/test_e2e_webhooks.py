@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from up_process import Up, eventually
+from up_process import QUICK, Up, eventually
 
 from podscaler.testing import webhook_server
 from podscaler.testing.webhook_server import WebhookServer, converted, patch_response
@@ -141,3 +141,35 @@ def test_a_webhook_converts_custom_resources(up: Up, tmp_path: Path) -> None:
     url = f"https://127.0.0.1:{server.port}/review?timeout=30s"
     assert f'conversion webhook for {GROUP}/v1, Kind=Gear failed: Post "{url}": dial tcp' in gone.body["message"]
     assert up.get(f"/apis/{GROUP}/v1/namespaces/default/gears")["items"][0]["spec"] == {"size": "4"}
+
+
+def test_a_webhook_that_denies_the_node_does_not_stop_pods(tmp_path: Path) -> None:
+    """After a restart the pods run though the Node cannot be written, as the webhook may be one of them."""
+    up = Up(tmp_path / "data", QUICK).start()
+    sleeper = {"name": "c", "image": "busybox", "command": ["sleep", "1000"]}
+    up.create("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": {"containers": [sleeper]}})
+
+    def container() -> Object:
+        statuses = up.get("/api/v1/namespaces/default/pods/p")["status"].get("containerStatuses")
+        found: Object = statuses[0] if statuses else {}
+        return found
+
+    eventually(lambda: container().get("ready"))
+    everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["nodes", "nodes/*"]}
+    unreachable = {
+        "name": f"nodes.{GROUP}",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [everything],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    up.create(path, {"metadata": {"name": "nodes"}, "webhooks": [unreachable]})
+    assert up.stop() == 0
+    up.start()
+    eventually(lambda: container().get("restartCount"), until=lambda count: count == 1)
+    assert up.request("DELETE", f"{path}/nodes").status == 200
+    assert up.stop() == 0
+    log = up.log.read_text()
+    assert "the Node cannot be written: Internal error occurred: failed calling webhook" in log
+    assert "Traceback" not in log

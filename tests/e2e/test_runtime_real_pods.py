@@ -152,7 +152,7 @@ async def test_nothing_survives_its_container(node: Node) -> None:
     await node.until("p", "gone")
     mine = frozenset((_instance(node),))
     await eventually(
-        lambda: process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, mine), lambda found: not found
+        lambda: process_identity.marked_pids(process_identity.INSTANCE_VARIABLE, mine), lambda found: not found
     )
 
 
@@ -330,7 +330,7 @@ async def test_an_address_in_use_is_explained(node: Node) -> None:
 @as_root
 async def test_a_low_port_is_explained(node: Node) -> None:
     """Who may not bind its port gets an event that says so."""
-    if capabilities.detect(Path("/tmp")).first_port <= 80:
+    if capabilities.detect(Path("/tmp")).unprivileged_port_start <= 80:
         prerequisites.LOW_PORTS.skip()
     code = (
         "import os,socket,sys;os.setuid(4321);s=socket.socket()\n"

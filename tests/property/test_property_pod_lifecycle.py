@@ -52,7 +52,7 @@ class Machine:
     def end(self, name: str, code: int) -> None:
         end = Terminated(code, "Error", self.now_ns)
         self.containers[name] = container_state.after_exit(
-            self.containers[name], end, may_restart=not self.ending, pod="p"
+            self.containers[name], end, may_restart=not self.ending, pod_text="p"
         )
 
 

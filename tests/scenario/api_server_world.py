@@ -100,11 +100,11 @@ class ApiServerWorld:
             authenticator=Authenticator({TOKEN: ADMIN}),
             tls=made.server_context(),
             clock=CLOCK,
-            parts=ServerParts(virtual={"pods.metrics.k8s.io": self.metrics}),
+            parts=ServerParts(virtual_objects={"pods.metrics.k8s.io": self.metrics}),
         )
         self.port = await self.server.start("127.0.0.1", self.port)
         self._server_exit.push_async_callback(self.server.stop)
-        document = kubeconfig.document(
+        document = kubeconfig.token_document(
             server_url=f"https://127.0.0.1:{self.port}", authority_pem=made.authority_pem, token=TOKEN
         )
         await asyncio.to_thread(kubeconfig.write, self.folder / "kubeconfig", document)

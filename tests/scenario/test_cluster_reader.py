@@ -55,7 +55,10 @@ async def test_a_clean_cluster(world: ApiServerWorld) -> None:
     """Autoscaler, target and metrics are found; objects outside of the namespace are not looked at."""
     look = await seen(world, "default")
     assert (rules(look), look.notes) == ([], [])
-    assert {item.shown for item in look.items} == {"HorizontalPodAutoscaler default/web", "Deployment default/web"}
+    assert {item.full_name for item in look.items} == {
+        "HorizontalPodAutoscaler default/web",
+        "Deployment default/web",
+    }
     assert (await seen(world, "other")).items == []
 
 
@@ -77,7 +80,7 @@ async def test_pod_autoscalers_of_a_cluster(world: ApiServerWorld) -> None:
         await registry.create(PAS, named(name, spec=spec) | {"apiVersion": "podscaler.dev/v1alpha1"})
     look = await seen(world, "default")
     assert (sorted(rules(look)), look.notes) == (["PSL003", "PSL008", "PSL008"], [])
-    assert {item.shown for item in look.items if item.kind == "PodAutoscaler"} == {
+    assert {item.full_name for item in look.items if item.kind == "PodAutoscaler"} == {
         "PodAutoscaler default/lost",
         "PodAutoscaler default/web",
     }

@@ -13,7 +13,7 @@ from patience import WITHIN_S
 from podscaler import __version__
 from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_cluster
-from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory
+from podscaler.cli.explain.assumed_controller import AssumedController, NoHistory
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options import effective_settings
@@ -54,9 +54,9 @@ async def explained(
 ) -> ExplainResult:
     """What the command finds out."""
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
-    request = ExplainRequest(name, question=what_if.parse(question) if question else ())
+    request = ExplainRequest(name, assignments=what_if.parse(question) if question else ())
     controller = AssumedController(ControllerSettings(), history or Kept())
-    return await explain_cluster.answer(config, request, controller, CLOCK)
+    return await explain_cluster.explain_one(config, request, controller, CLOCK)
 
 
 async def test_a_scale_up(world: ApiServerWorld) -> None:
@@ -226,7 +226,7 @@ async def test_a_status_that_says_something_else_is_named(world: ApiServerWorld)
     await world.opened.registry.update(HPAS, hpa, subresource="status")
     answer = await explained(world)
     assert answer.manager is not None
-    assert answer.manager.differs == (
+    assert answer.manager.differences == (
         "the status says ScalingActive False (FailedGetResourceMetric: no metrics), and what is computed here is True "
         "(ValidMetricFound)",
     )
@@ -238,7 +238,7 @@ async def test_a_status_that_says_the_same_is_not_mentioned(world: ApiServerWorl
     await eventually(lambda: world.condition("ScalingActive") == "ValidMetricFound")
     answer = await explained(world, history=NoHistory())
     assert answer.manager is not None
-    assert answer.manager.differs == ()
+    assert answer.manager.differences == ()
 
 
 async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:
@@ -247,7 +247,7 @@ async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:
     lost = {"metadata": {"name": "lost", "namespace": "api"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
     await world.opened.registry.create(HPAS, lost)
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
-    found = await explain_cluster.all_sentences(
+    found = await explain_cluster.summarize_all(
         config, ExplainRequest(), AssumedController(ControllerSettings(), NoHistory()), CLOCK
     )
     assumed = (
@@ -280,7 +280,7 @@ async def requests_of_all(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
     with monkeypatch.context() as patched:
         patched.setattr(http_transport.HttpTransport, "request", noted)
-        await explain_cluster.all_sentences(
+        await explain_cluster.summarize_all(
             config, ExplainRequest(), AssumedController(ControllerSettings(), NoHistory()), CLOCK
         )
     return asked

@@ -14,7 +14,7 @@ from patience import WITHIN_S
 from podscaler.api.machinery import instants
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.explain import explain_cluster, explain_request
-from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory, StoredHistory
+from podscaler.cli.explain.assumed_controller import AssumedController, NoHistory, StoredHistory
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import HistoryRecord
@@ -60,9 +60,9 @@ async def explained(world: ApiServerWorld, name: str = "web", question: str = ""
     """What the command finds out."""
     config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
     found = explain_request.parse_name(name, None)
-    request = ExplainRequest(found.name, kind=found.kind, question=what_if.parse(question) if question else ())
+    request = ExplainRequest(found.name, kind=found.kind, assignments=what_if.parse(question) if question else ())
     history = settings.pop("history", NoHistory())
-    return await explain_cluster.answer(
+    return await explain_cluster.explain_one(
         config, request, AssumedController(ControllerSettings(**settings), history), CLOCK
     )
 
@@ -136,7 +136,7 @@ async def test_one_that_waits_for_its_turn(world: ApiServerWorld) -> None:
     said = f"waits until {origin} is gone"
     assert answer.explanation.summary.startswith(f"default/podautoscaler/web is left alone for now ({said}); else: ")
     assert answer.manager is not None
-    assert answer.manager.waits == said
+    assert answer.manager.waiting_reason == said
 
 
 async def test_a_history_that_was_handed_over(world: ApiServerWorld) -> None:

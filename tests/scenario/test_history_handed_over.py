@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.cli.options.election import Elected
+from podscaler.cli.options.election import ElectedController
 from podscaler.controller import assembly
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
@@ -28,7 +28,7 @@ class Candidate:
         client, leases = Client(world.cluster, clock), Client(self.line, clock)
         self.controller = assembly.new_controller(client, world.settings, clock, rng=random.Random(name))
         election = Election(identity=name, shards=shards)
-        self.elected = Elected(self.controller, client, leases=leases, elected=election, clock=clock)
+        self.elected = ElectedController(self.controller, client, lease_client=leases, election=election, clock=clock)
         self.task = asyncio.ensure_future(self.elected.run())
 
     def sample(self, name: str) -> float | None:

@@ -1,8 +1,9 @@
 """Reads and writes the annotation `podscaler.dev/port-map`, which names the real port of each port that is moved.
 
-A user may be forbidden to bind ports below 1024. The node agent and the Service proxy then listen on a higher port, and
-annotate the pod or Service: `{"80": 20080}` means that port 80 of the manifest is served at port 20080. Endpoints, DNS,
-the proxy and the service variables of containers read the annotation.
+A user may be forbidden to bind ports below 1024. The kubelet (`podscaler.controlplane.kubelet.pods.pod_writer`) and the
+Service proxy (`podscaler.controlplane.network.service_proxy`) then listen on a higher port, and annotate the pod or
+Service: `{"80": 20080}` means that port 80 of the manifest is served at port 20080. Whatever connects to a port of a
+pod or Service (endpoints, DNS, probes, service variables, ...) reads the annotation by `of`.
 """
 
 import json
@@ -27,7 +28,7 @@ def of(obj: Mapping[str, Any]) -> dict[int, int]:
         return {}
     if not isinstance(ports, dict):
         return {}
-    return {int(port): real for port, real in ports.items() if _PORT.fullmatch(port) and _is_port(real)}
+    return {int(port): real_port for port, real_port in ports.items() if _PORT.fullmatch(port) and _is_port(real_port)}
 
 
 def _is_port(value: Any) -> bool:
@@ -37,4 +38,5 @@ def _is_port(value: Any) -> bool:
 
 def text(real_ports: Mapping[int, int]) -> str:
     """The value of the annotation for a port map; empty for an empty one."""
-    return json.dumps({str(port): real for port, real in real_ports.items()}, sort_keys=True) if real_ports else ""
+    ports = {str(port): real_port for port, real_port in real_ports.items()}
+    return json.dumps(ports, sort_keys=True) if ports else ""

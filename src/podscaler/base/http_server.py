@@ -29,6 +29,7 @@ from aiohttp.streams import StreamReader
 HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
 CLOSE_TIMEOUT_S: Final = 0.5
+"""The limits that the module's docstring explains."""
 LINE_MAX_BYTES: Final = 64 * 1024
 """The longest request line, and the longest header."""
 USUAL_METHODS: Final = tuple(f"{name} ".encode() for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
@@ -73,9 +74,9 @@ class Server(web.Server):
             max_field_size=LINE_MAX_BYTES,
             access_log=None,
             logger=LOGGER,
-            request_factory=self._request,
+            request_factory=self._make_request,
         )
-        self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._open_connections: dict[web.RequestHandler, asyncio.Transport] = {}
         """The connections that are not closed, which aiohttp forgets when it begins to close them."""
         self._is_stopping = False
         self._all_closed = asyncio.Event()
@@ -83,15 +84,15 @@ class Server(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Called by the handler of a new connection."""
         super().connection_made(handler, transport)
-        self._open[handler] = transport
+        self._open_connections[handler] = transport
         if self._is_stopping:  # accepted before the server stopped listening
             transport.abort()
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Called by the handler of a connection that is closed."""
         super().connection_lost(handler, exc)
-        self._open.pop(handler, None)
-        if not self._open:
+        self._open_connections.pop(handler, None)
+        if not self._open_connections:
             self._all_closed.set()
 
     async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the method of aiohttp
@@ -104,11 +105,11 @@ class Server(web.Server):
         await asyncio.sleep(0)  # handlers of the newest connections begin to wait for a request, which ends the wait
         self.pre_shutdown()
         await super().shutdown(timeout)
-        if self._open:
+        if self._open_connections:
             self._all_closed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), CLOSE_TIMEOUT_S)
-        for transport in list(self._open.values()):
+        for transport in list(self._open_connections.values()):
             transport.abort()
         await asyncio.sleep(0)  # the event loop closes aborted connections in its next turn
 
@@ -116,7 +117,7 @@ class Server(web.Server):
         """The handler of a new connection; called by asyncio."""
         return _Handler(self, loop=self._loop, **self._kwargs)
 
-    def _request(
+    def _make_request(
         self,
         message: RawRequestMessage,
         payload: StreamReader,

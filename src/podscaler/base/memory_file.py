@@ -1,7 +1,7 @@
 """Provides files that exist in memory alone, for libraries that read certificates and keys from a path.
 
 OpenSSL and libpq read it by its path in /proc: nothing is on a disk, and no writable folder is needed, which containers
-with a read-only root file system lack.
+with a read-only root file system lack. Linux only.
 
     with MemoryFile(pem) as path:
         context.load_cert_chain(path)
@@ -13,7 +13,7 @@ import os
 
 
 class MemoryFile:
-    """A file with these contents, until `close` or the end of the `with` block."""
+    """A file with these contents, until `close` or the end of the `with` block. Raises OSError."""
 
     def __init__(self, contents: bytes) -> None:
         self._file = os.fdopen(os.memfd_create("podscaler"), "wb")

@@ -1,8 +1,9 @@
 """Restarts background tasks of `podscaler up` after an exception, with backoff.
 
-Called by the control plane and by the manager of its controllers. An exception that ends a task is a bug or a broken
+Called by the parts of `podscaler up` that have tasks: `podscaler.cli.up.control_plane`,
+`podscaler.controlplane.controller_manager` and others. An exception that ends a task is a bug or a broken
 disk. It is logged with its traceback; the task starts again after FIRST_DELAY_S, which doubles with each failure up to
-MAX_DELAY_S. Other tasks are not affected.
+DELAY_MAX_S. Other tasks are not affected.
 """
 
 import logging
@@ -13,19 +14,19 @@ from podscaler.base.clock import Clock
 log = logging.getLogger(__name__)
 
 FIRST_DELAY_S = 1.0
-MAX_DELAY_S = 30.0
+DELAY_MAX_S = 30.0
 HEALTHY_AFTER_S = 60.0
 """A task that ran for longer than this starts again after FIRST_DELAY_S."""
 
 
 async def keep_running(
-    name: str, task: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
+    name: str, run: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
 ) -> None:
-    """Run `task` until it returns or is cancelled; run it again after every exception.
+    """Run a task until it returns or is cancelled; run it again after every exception.
 
     Args:
         name: the name of the task in the log.
-        task: starts the task; called once for each attempt.
+        run: runs the task; called once for each attempt.
         clock: measures the delays.
         on_failure: called after each exception; None if nothing is to be called.
     """
@@ -33,7 +34,7 @@ async def keep_running(
     while True:
         started_s = clock.monotonic_s()
         try:
-            await task()
+            await run()
         except Exception:
             if clock.monotonic_s() - started_s > HEALTHY_AFTER_S:
                 delay_s = FIRST_DELAY_S
@@ -43,4 +44,4 @@ async def keep_running(
         else:
             return
         await clock.sleep(delay_s)
-        delay_s = min(delay_s * 2, MAX_DELAY_S)
+        delay_s = min(delay_s * 2, DELAY_MAX_S)

@@ -5,10 +5,11 @@ Rules (those of client-go's delaying work queue):
 1. A queued key is not added again; one that is added while it is processed is queued again when that is done.
 2. Delayed additions of one key merge: the earlier due time wins. An immediate addition leaves a delayed one in place.
 3. First in, first out among the keys that are due.
-4. Delayed keys whose due times are close may be queued together, up to `together_s` after the due time: waking the
+4. Delayed keys whose due times are close may be queued together, up to `lateness_max_s` after the due time: waking the
    process once for ten keys takes a third of the CPU of waking it ten times.
 
-A worker's loop is `key = await queue.get()`, process the key, `queue.done(key)`.
+A worker's loop is `key = await queue.get()`, process the key, `queue.done(key)`. Used by the HPA controller
+(`podscaler.controller.queue`) and by the controllers of the control plane.
 
 Source: k8s.io/client-go/util/workqueue (documentation); controller loop of the HorizontalPodAutoscaler.
 """
@@ -33,15 +34,15 @@ class WorkQueue(Generic[K]):
 
     Args:
         clock: measures delays.
-        together_s: how many seconds after its due time a delayed key may be queued; 0 queues each at its due time.
+        lateness_max_s: how many seconds after its due time a delayed key may be queued; 0: each is queued in time.
 
     Attributes:
         adds: how many keys were queued so far, for metrics.
     """
 
-    def __init__(self, clock: Clock, *, together_s: float = 0.0) -> None:
+    def __init__(self, clock: Clock, *, lateness_max_s: float = 0.0) -> None:
         self._clock = clock
-        self._together_s = together_s
+        self._lateness_max_s = lateness_max_s
         self._waiting: deque[K] = deque()  # due, and not being processed
         self._queued: set[K] = set()  # in `_waiting`, or to be appended to it by `done`
         self._processing: set[K] = set()
@@ -126,7 +127,8 @@ class WorkQueue(Generic[K]):
             if not self._delayed:
                 await self._wait(None)
             else:
-                await self._wait(max(self._delayed[0][0] - self._clock.monotonic_s(), self._together_s))
+                earliest_due_s, _, _ = self._delayed[0]  # of an outdated entry, perhaps: then nothing is queued
+                await self._wait(max(earliest_due_s - self._clock.monotonic_s(), self._lateness_max_s))
 
     def _release_until(self, now_s: float) -> None:
         """Queue the delayed keys that are due by `now_s`."""

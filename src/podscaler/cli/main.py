@@ -1,8 +1,9 @@
 """The command `podscaler`: its subcommands, each imported when it runs, and shell completion.
 
-A new subcommand: add its module to COMMANDS. The completion scripts are click's: the shell runs the program itself for
-proposals, so they need not be renewed. kubectl runs a program named `kubectl_complete-podscaler` with the words before
-the cursor and the one being typed.
+`podscaler.__main__` runs `cli`. A new subcommand: add its module, which has a click command named `command`, to
+COMMANDS. The completion scripts are click's: the shell runs the program itself for proposals, so they need not be
+renewed. kubectl runs a program named `kubectl_complete-podscaler` with the words before the cursor and the one being
+typed.
 
 Source: kubectl's plugins (`kubectl_complete-PLUGIN`), which read cobra's form: a line `WORD<TAB>HELP` for each
 proposal, then `:` and a ShellCompDirective.
@@ -47,20 +48,19 @@ COMMANDS = {
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
     "timeline": ("podscaler.cli.diagnosis.timeline", "what happened to an autoscaler, in order"),
     "top": ("podscaler.cli.top.top", "all autoscalers in the terminal, with plots and explanations"),
-    "tune": (
-        "podscaler.cli.tune.tune",
-        "find a better spec for an autoscaler, judged on a later part of its load",
-    ),
+    "tune": ("podscaler.cli.tune.tune", "find a better spec for an autoscaler, judged on a later part of its load"),
     "up": ("podscaler.cli.up.up", "a whole control plane on this machine, with real processes as pods"),
 }
 
 
+"""The module of each subcommand (after a colon the function, if that is not `command`), and its line in the help."""
 PROGRAM = "podscaler"
-VARIABLE = "_PODSCALER_COMPLETE"
+COMPLETE_VARIABLE = "_PODSCALER_COMPLETE"
+"""The environment variable by which click's completion scripts request proposals."""
 SHELLS = ("bash", "fish", "zsh")
 
-FILES_TOO = 0
-NO_FILES = 4
+DIRECTIVE_DEFAULT = 0
+DIRECTIVE_NO_FILES = 4
 """Values of cobra's ShellCompDirective: whether the shell proposes file names if there is no other proposal."""
 
 
@@ -77,8 +77,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module, _, function = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(_import(module), function or "command")
+        module_name, _, function = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(_import_without_gc(module_name), function or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
             ctx.exit(2)
 
 
-def _import(name: str) -> ModuleType:
+def _import_without_gc(name: str) -> ModuleType:
     """The module of that name, imported without garbage collection.
 
     What an import creates stays, so that collections would find nothing, and take a tenth of the time.
@@ -135,17 +135,17 @@ def completion(ctx: click.Context, shell: str) -> None:
     if completer is None:
         raise AssertionError(f"click does not know {shell}")
     root = ctx.find_root().command
-    click.echo(completer(root, {}, PROGRAM, VARIABLE).source())
+    click.echo(completer(root, {}, PROGRAM, COMPLETE_VARIABLE).source())
 
 
-def answer_kubectl(root: click.Command, words: Sequence[str]) -> None:
-    """Print proposals for the last of `words`, which is being typed and may be empty."""
+def print_kubectl_proposals(root: click.Command, words: Sequence[str]) -> None:
+    """Print proposals for the last of `words`, which is being typed and may be empty, in cobra's form."""
     *earlier_words, typed = words or [""]
-    proposals = ShellComplete(root, {}, PROGRAM, VARIABLE).get_completions(list(earlier_words), typed)
-    sys.stdout.writelines(_line(proposal) for proposal in proposals if proposal.type == "plain")
-    is_file = any(proposal.type in {"file", "dir"} for proposal in proposals)
-    sys.stdout.write(f":{FILES_TOO if is_file else NO_FILES}\n")
+    proposals = ShellComplete(root, {}, PROGRAM, COMPLETE_VARIABLE).get_completions(list(earlier_words), typed)
+    sys.stdout.writelines(_proposal_line(proposal) for proposal in proposals if proposal.type == "plain")
+    proposes_files = any(proposal.type in {"file", "dir"} for proposal in proposals)
+    sys.stdout.write(f":{DIRECTIVE_DEFAULT if proposes_files else DIRECTIVE_NO_FILES}\n")
 
 
-def _line(proposal: CompletionItem) -> str:
+def _proposal_line(proposal: CompletionItem) -> str:
     return f"{proposal.value}\t{proposal.help}\n" if proposal.help else f"{proposal.value}\n"

@@ -11,7 +11,7 @@ from functools import partial
 
 from podscaler.base import concurrency
 from podscaler.base.clock import Clock
-from podscaler.base.concurrency import Away, Slots
+from podscaler.base.concurrency import Slots, WithoutSlot
 from podscaler.controller.coexistence import standby
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.coexistence.standby import WriteGate
@@ -87,7 +87,7 @@ def shared_metrics(
     settings: ControllerSettings,
     clock: Clock,
     *,
-    away: Away = concurrency.stay,
+    away: WithoutSlot = concurrency.keep_slot,
     direct: DirectSources | None = None,
 ) -> MetricsSource:
     """A source that limits concurrent requests, and that responds to equal queries of one tick with one response.
@@ -152,14 +152,14 @@ class _Cluster:
         direct: DirectSources | None,
     ) -> SyncSources:
         """The sources of the facts of syncs; `metrics` None: the metrics APIs."""
-        client, settings, clock, away = self.client, self.settings, self.clock, self.slots.away
+        client, settings, clock, away = self.client, self.settings, self.clock, self.slots.without_slot
         discovery = Discovery(client, clock)
         shared = shared_metrics(
             metrics or api_metrics(client, discovery, settings, clock), settings, clock, away=away, direct=direct
         )
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
         listed_metrics = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
-        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, away=away)
+        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, without_slot=away)
         return SyncSources(scales, informers.pods, listed_metrics, informers.autoscalers.conflicting)
 
     def history(self, gate: WriteGate) -> HistoryStore:
@@ -172,7 +172,7 @@ class _Cluster:
             self.clock,
             writer=f"{self.rng.getrandbits(32):08x}",
             flag_window_ns=settings.downscale_stabilization_ns,
-            away=self.slots.away,
+            away=self.slots.without_slot,
             is_held=lambda: gate.has_written_nothing,
         )
 

@@ -27,7 +27,7 @@ class MeteredQueue(WorkQueue[Key]):
     """
 
     def __init__(self, clock: Clock, metrics: QueueMetrics, *, period_s: float) -> None:
-        super().__init__(clock, together_s=period_s * TOGETHER_RATIO)
+        super().__init__(clock, lateness_max_s=period_s * TOGETHER_RATIO)
         self.period_s = period_s
         self._metrics = metrics
         self._queued_due_at_s: dict[Key, float] = {}

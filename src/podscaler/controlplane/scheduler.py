@@ -17,6 +17,7 @@ from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Object, Registry
 
 SCHEDULER_NAME: Final = "default-scheduler"
+NO_NODES: Final = "no nodes available to schedule pods"
 
 
 class Binder:
@@ -42,8 +43,8 @@ class Binder:
         """
         if is_skipped(pod):
             return
-        node = self._registry.find("nodes", "", self._node_name) or {}
-        mismatch = node_mismatch(pod, node)
+        node = self._registry.find("nodes", "", self._node_name)
+        mismatch = NO_NODES if node is None else node_mismatch(pod, node)
         try:
             await (self._mark_unschedulable(pod, mismatch) if mismatch else self._bind(pod))
         except StatusError as error:

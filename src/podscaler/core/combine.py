@@ -1,8 +1,8 @@
 """Evaluates all metrics of an autoscaler and combines their proposals: the largest wins, unless failures forbid it.
 
 `podscaler.core.decide` calls `evaluate` where the branch needs metrics; `podscaler.core.failure_responses` calls
-`combine` again for an autoscaler with a failure policy. Examples at 4 replicas: proposals 3 and 6 give 6; a failed
-metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more.
+`combine_results` again for an autoscaler with a failure policy. Examples at 4 replicas: proposals 3 and 6 give 6; a
+failed metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """
@@ -62,7 +62,7 @@ def evaluate(
         return MetricsEvaluation(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
     results = _results(spec, observation, situation)
-    combination = combine(results, scale.replicas)
+    combination = combine_results(results, scale.replicas)
     failed = combination.failed
     return MetricsEvaluation(
         target,
@@ -86,7 +86,7 @@ def _results(spec: Spec, observation: Observation, situation: Situation) -> tupl
     return tuple(results)
 
 
-def combine(results: Sequence[MetricResult], current: int, *, ignores_missing: bool = False) -> Combination:
+def combine_results(results: Sequence[MetricResult], current: int, *, ignores_missing: bool = False) -> Combination:
     """The combination of the results of all metrics; its `proposal` is None where none may be applied.
 
     A metric that failed has no proposal, except where a failure policy keeps its last one.

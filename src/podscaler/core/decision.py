@@ -41,7 +41,9 @@ class ErrorKind(StrEnum):
 
     NONE = "none"
     SPEC = "spec"
+    """The spec is wrong: an unknown metric type, or a reference that is malformed."""
     INTERNAL = "internal"
+    """All other errors."""
 
 
 class Action(StrEnum):
@@ -62,7 +64,9 @@ class Draft(msgspec.Struct, frozen=True):
         reason: the reason of the rescale; empty if there is no rescale.
         conditions, events: the conditions and events that do not depend on the write.
         prior_history: the history before the write of the scale, with the new recommendation.
-        tolerance ... failure_policy: steps for the trace; None or False if a step did not take place.
+        tolerance, stabilization, limits, cooldown, failure_policy: steps for the trace, None if a step did not take
+            place. A new step: here, in `Trace`, and in `podscaler.core.settle`, which copies it.
+        is_lifted: whether `desired` was raised to the minimum, when scaling from zero.
     """
 
     spec: Spec
@@ -89,6 +93,9 @@ class Draft(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True):
     """The outcome of one sync.
 
+    `podscaler.core.decide` returns it as if the scale were written at once; after the real write the controller calls
+    `podscaler.core.settle` with the draft, and uses the decision that it returns.
+
     Attributes:
         replicas: the count to write to the scale; None: write nothing (or the write failed).
         status: the new status; equal to the old one: no write is needed.
@@ -97,7 +104,7 @@ class Decision(msgspec.Struct, frozen=True):
         error: the text of the error of the sync, or empty.
         selector: what to store for this autoscaler in the selector store; None: leave the stored one.
         reached_end: whether the sync reached its last step, at which the gauge of desired replicas is set.
-        draft: for `settle`, where the write fails or happens later; None if nothing is written.
+        draft: for `podscaler.core.settle`; None if nothing is written.
     """
 
     replicas: int | None

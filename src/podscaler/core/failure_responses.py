@@ -179,12 +179,12 @@ def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     """The combination after the actions of the policy, given the results with the last proposals (rules 1 to 3)."""
-    combination = combine.combine(results, current)
+    combination = combine.combine_results(results, current)
     responses: list[FailureResponse] = []
     if any(metric_result.step.kept is not None for metric_result in results):
         responses.append(FailureResponse.KEPT)
     if combination.proposal is None and combination.winner is not None and policy.ignores_failed:
-        combination = combine.combine(results, current, ignores_missing=True)
+        combination = combine.combine_results(results, current, ignores_missing=True)
         responses.append(FailureResponse.IGNORED)
     fallback, unread_since_ns = policy.fallback, prior_history.unread_since
     if (

@@ -257,7 +257,7 @@ class Replay:
         responses = zip(spec.metrics, line.metrics or (), strict=False)
         return [None if response is None else self._measurement(metric, response) for metric, response in responses]
 
-    def _measurement(self, metric: Metric, response: recording.Answer) -> Measurement:
+    def _measurement(self, metric: Metric, response: recording.RecordedResponse) -> Measurement:
         """The recorded response to a metric query, in the form that the metric's type needs. Raises RecordingError."""
         version = self.settings.emulation
         if isinstance(response, meta.Status):

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 ROUND_S = 0.15
 POLL_S = 1.0
+"""The longest wait for a change, after which notices and the end of the session are checked."""
 KEEP_ALIVE_S = 15.0
 STALLED_S = 20.0
 OVERLAP_MS = 60_000
@@ -68,9 +69,8 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
-        live_cluster: the cluster.
-        sessions, session: whose stream it is.
-        clock: for the rounds.
+        sessions: has the rule for the end of a session.
+        session: the session of the stream.
         boot_id: of this server process, for the ids of events.
         detail_key: the autoscaler whose time line is sent; None if no time line is sent.
     """
@@ -91,14 +91,17 @@ class EventStream:
         self._clock = clock
         self._boot_id = boot_id
         self._detail_key = detail_key
-        self._faults = ""
+        self._sent_faults = ""
         self._position = Position(0, 0)
 
     async def run(self, response: web.StreamResponse, start: Position | None) -> None:
-        """Send events until the client disconnects; `start` None: all rows first.
+        """Send events until the client disconnects or the session ends; counts as a stream of the session meanwhile.
+
+        If the client reads nothing for STALLED_S, the stream ends and `session.was_slow` is set.
 
         Args:
             response: prepared already.
+            start: where an earlier stream ended; None: all rows first.
         """
         now_ms = self._live.history.now_ms
         self._position = start or Position(0, now_ms - OVERLAP_MS)
@@ -117,7 +120,7 @@ class EventStream:
         sent_s = self._clock.monotonic_s()
         notices = [b": stream\n\n", *self._first_notices()]
         while not self._sessions.is_over(self._session):
-            text = b"".join([*notices, *self._notices(), *await self._events()])
+            text = b"".join([*notices, *self._connection_notices(), *await self._change_events()])
             notices = []
             now_s = self._clock.monotonic_s()
             if not text and now_s - sent_s >= KEEP_ALIVE_S:
@@ -127,31 +130,32 @@ class EventStream:
                     await response.write(text)
                 sent_s = self._clock.monotonic_s()
             await self._clock.sleep(ROUND_S)
-            await self._wait()
+            await self._wait_for_change()
         await response.write(self._event("notice", Notice("error", "the session has expired: log in again")))
 
-    async def _wait(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait for changes, but at most POLL_S: faults and the end of the session are no changes."""
-        next_change = asyncio.ensure_future(self._live.changes.wait(self._position.version))
-        slept = asyncio.ensure_future(self._clock.sleep(POLL_S))
+        change_task = asyncio.ensure_future(self._live.changes.wait(self._position.version))
+        sleep_task = asyncio.ensure_future(self._clock.sleep(POLL_S))
         try:
-            await asyncio.wait((next_change, slept), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((change_task, sleep_task), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            next_change.cancel()
-            slept.cancel()
+            change_task.cancel()
+            sleep_task.cancel()
 
-    async def _events(self) -> list[bytes]:
-        """The events since the last round: changed rows, deleted autoscalers, the time line."""
+    async def _change_events(self) -> list[bytes]:
+        """The events since the last round: changed rows, deleted autoscalers, the time line; moves the position."""
         changed_keys = self._live.changes.after(self._position.version)
         visible_changed = await self._visible(changed_keys.changed)
-        visible_gone = await self._visible(changed_keys.gone) if self._position.version else []
-        is_complete = changed_keys.is_complete or not self._position.version
+        is_first = not self._position.version  # all rows are sent: no deletions and no gaps
+        visible_gone = [] if is_first else await self._visible(changed_keys.gone)
+        is_complete = changed_keys.is_complete or is_first
         self._position.version = changed_keys.version
-        change = None
+        timeline_change = None
         if self._detail_key is not None and await self._visible([self._detail_key]):
-            change = self._live.timeline_after(self._detail_key, self._position.at)
-        if change is not None:
-            self._position.at = change.timeline.at[-1]
+            timeline_change = self._live.timeline_after(self._detail_key, self._position.at)
+        if timeline_change is not None:
+            self._position.at = timeline_change.timeline.at[-1]
         rows = [row for key in visible_changed if (row := self._live.find_row(key)) is not None]
         events = [
             self._event("rows", rows[first : first + ROWS_PER_EVENT]) for first in range(0, len(rows), ROWS_PER_EVENT)
@@ -159,8 +163,8 @@ class EventStream:
         events += [self._event("gone", Gone(*object_key(key))) for key in visible_gone]
         if not is_complete:
             events.append(self._event("notice", Notice("info", "updates were missed: load the list again")))
-        if change is not None:
-            events.append(self._event("timeline", change))
+        if timeline_change is not None:
+            events.append(self._event("timeline", timeline_change))
         return events
 
     async def _visible(self, keys: Sequence[Key]) -> list[Key]:
@@ -174,18 +178,19 @@ class EventStream:
         return [key for key in keys if is_visible[key[0]]]
 
     def _first_notices(self) -> list[bytes]:
+        """A notice if the stream before was too slow; `session.was_slow` is reset. Else empty."""
         if not self._session.was_slow:
             return []
         self._session.was_slow = False
         text = "the connection was too slow: updates were left out, and everything is current again"
         return [self._event("notice", Notice("warning", text))]
 
-    def _notices(self) -> list[bytes]:
-        """A notice where the connection to the cluster is lost, or is there again."""
+    def _connection_notices(self) -> list[bytes]:
+        """A notice if the connection to the cluster was lost or restored since the last call; else empty."""
         faults = "; ".join(self._live.faults())
-        if faults == self._faults:
+        if faults == self._sent_faults:
             return []
-        self._faults = faults
+        self._sent_faults = faults
         notice = Notice("error", faults) if faults else Notice("info", "the API server responds again")
         return [self._event("notice", notice)]
 

@@ -1,6 +1,6 @@
-"""Lists and reads the reports of simulations and backtests in one folder, for the page.
+"""Lists and reads the reports of simulations and backtests in one folder.
 
-`podscaler.dashboard.server` lists and reads them. Only regular files of the folder itself that end in `.json` are
+`podscaler.dashboard.server` serves them to the page. Only regular files of the folder itself that end in `.json` are
 reports; links are not followed.
 """
 
@@ -16,11 +16,12 @@ from podscaler.observe.views import View
 
 REPORT_MAX_BYTES = 64 * 1024 * 1024
 REPORTS_MAX = 1000
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\.json")
+"""How many reports are listed."""
+_REPORT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\.json")
 
 
 class ReportView(View, frozen=True, gc=False):
-    """One report; `at` is when its file was written, in ms."""
+    """One report: its file name, when the file was written (`at`, in ms), and its size (`bytes`)."""
 
     name: str
     at: int
@@ -46,7 +47,7 @@ class ReportFolder:
                 reports = [
                     (entry.name, entry.stat(follow_symlinks=False))
                     for entry in entries
-                    if _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+                    if _REPORT_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
                 ]
         except OSError as error:
             raise StatusError(f"the folder of reports cannot be read: {error.strerror}", code=404) from None
@@ -54,10 +55,14 @@ class ReportFolder:
         return sorted(views, key=lambda view: (-view.at, view.name))[:REPORTS_MAX]
 
     def read(self, name: str) -> bytes:
-        """The JSON of a report. The call blocks. Raises StatusError (404) where it is absent, or not JSON."""
-        if self._folder is None or not _NAME.fullmatch(name):
+        """The JSON object of a report. The call blocks.
+
+        Raises StatusError 404 if the name is not allowed, or the file is absent, too large or not a JSON object.
+        """
+        if self._folder is None or not _REPORT_NAME.fullmatch(name):
             raise StatusError(f"there is no report {name}", code=404)
         try:
+            # O_NONBLOCK: opening a FIFO would wait for its writer
             descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise StatusError(f"the report {name} cannot be read: {error.strerror}", code=404) from None

@@ -30,7 +30,7 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 TLS_HEADERS: Mapping[str, str] = {"Strict-Transport-Security": "max-age=31536000"}
-OWN_SITES = ("", "same-origin", "none")
+TRUSTED_FETCH_SITES = ("", "same-origin", "none")
 """The values of Sec-Fetch-Site for requests of this page or of the user; empty if the client does not send it."""
 JSON = "application/json"
 
@@ -41,12 +41,11 @@ class OwnAddress:
     Args:
         scheme: `http` or `https`.
         hosts: the host names and addresses that requests may name, without port; IPv6 addresses in brackets.
-        port: the port.
     """
 
     def __init__(self, scheme: str, hosts: tuple[str, ...], port: int) -> None:
-        default = {"http": 80, "https": 443}[scheme]
-        names = {f"{host}:{port}" for host in hosts} | (set(hosts) if port == default else set())
+        default_port = {"http": 80, "https": 443}[scheme]  # browsers leave it out
+        names = {f"{host}:{port}" for host in hosts} | (set(hosts) if port == default_port else set())
         self.scheme = scheme
         self._hosts = frozenset(name.lower() for name in names)
         self._origins = frozenset(f"{scheme}://{name}" for name in self._hosts)
@@ -56,10 +55,11 @@ class OwnAddress:
         if request.headers.get("Host", "").lower() not in self._hosts:
             return "the address of this request is not that of this server: open the link that was printed"
         is_page = request.method in ("GET", "HEAD") and not request.path.startswith("/api/")
-        if not is_page and request.headers.get("Sec-Fetch-Site", "") not in OWN_SITES:
+        if not is_page and request.headers.get("Sec-Fetch-Site", "") not in TRUSTED_FETCH_SITES:
             return "another site sent this request"
         if request.method in ("GET", "HEAD"):
             return ""
-        if request.headers.get("Origin", next(iter(self._origins))).lower() not in self._origins:
+        origin = request.headers.get("Origin")
+        if origin is not None and origin.lower() not in self._origins:
             return "another site sent this request"
         return "" if request.content_type == JSON else f"the body of a request must be {JSON}"

@@ -1,7 +1,8 @@
 """Serves the dashboard over HTTP: login, the JSON routes, server-sent events, and the page's files.
 
-`podscaler dashboard` and `podscaler up` start one. The routes and their JSON are in docs/dashboard.md. Every response
-has the headers of `podscaler.dashboard.security`; errors are `{"error": "a sentence"}`.
+`podscaler.cli.dashboard.dashboard_run` and `podscaler.cli.up.up_dashboard` start one. The routes and their JSON are in
+docs/dashboard.md; a new route is a case in `_respond_for_server` or `_respond_for_autoscaler`. Every response has the
+headers of `podscaler.dashboard.security`; errors are `{"error": "a sentence"}`.
 """
 
 import asyncio
@@ -38,25 +39,32 @@ log = logging.getLogger(__name__)
 
 BODY_MAX_BYTES = 64 * 1024
 RETRY_MS = 5000
+"""When a page may repeat a request that failed for a reason that may pass."""
 RETRY_LISTING_MS = 1000
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""When a page may repeat the request of the list, while the server has not read the cluster yet."""
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 FOLDERS: Mapping[str, str] = {"": "dashboard/static", "charts/": "simulation/report/static"}
 """The page, and the plots that it shares with reports."""
-NO_ADDRESS = "there is no such address"
+NO_ROUTE = "there is no such address"
 LOGIN_HINT = "open a login link of this server: it prints one where it was started, and a new one after each login"
-_LOGIN = msgspec.json.Decoder(dict[str, str])
+_LOGIN_DECODER = msgspec.json.Decoder(dict[str, str])
 
 
-class _Question(msgspec.Struct, rename="camel"):
-    """The body of a what-if."""
+class _WhatIfBody(msgspec.Struct, rename="camel"):
+    """The body of a what-if.
+
+    Attributes:
+        set: the assignments, as `podscaler explain --what-if` takes them.
+        from_, to: the recorded time that is decided again, in ms; None: the default of `LiveCluster.time_range`.
+    """
 
     set: list[str]
     from_: int | None = msgspec.field(name="from", default=None)
     to: int | None = None
 
 
-_QUESTION = msgspec.json.Decoder(_Question)
-_CHANGE = msgspec.json.Decoder(SpecChange)
+_WHAT_IF_DECODER = msgspec.json.Decoder(_WhatIfBody)
+_SPEC_CHANGE_DECODER = msgspec.json.Decoder(SpecChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +93,19 @@ class DashboardOptions:
     folders: Mapping[str, str] = field(default_factory=lambda: FOLDERS)
 
 
-class Refused(Exception):
+class RejectedRequest(Exception):
     """A request that gets an error response: the HTTP status, the sentence, and further members of the body."""
 
-    def __init__(self, status: int, error: str, **more: Any) -> None:
+    def __init__(self, status: int, error: str, **further_members: Any) -> None:
         super().__init__(error)
         self.status = status
-        self.body = {"error": error} | more
+        self.body = {"error": error} | further_members
 
 
 class DashboardServer:
     """Serves the dashboard from `start` to `stop`.
 
     Args:
-        live_cluster: the cluster.
-        clock: for sessions and streams.
         options: how it is served.
 
     Attributes:
@@ -135,7 +141,7 @@ class DashboardServer:
         port = self._runner.addresses[0][1]
         scheme = "https" if options.tls is not None else "http"
         own_host = f"[{options.host}]" if ":" in options.host else options.host
-        self._address = OwnAddress(scheme, (*LOOPBACK, own_host, *options.hosts), port)
+        self._address = OwnAddress(scheme, (*LOOPBACK_HOSTS, own_host, *options.hosts), port)
         self._cookie = f"__Host-podscaler-{port}" if options.tls is not None else f"podscaler-{port}"
         self.url = f"{scheme}://{(options.hosts or (own_host,))[0]}:{port}"
 
@@ -148,16 +154,16 @@ class DashboardServer:
 
     def login_link(self) -> str:
         """A new link that begins a session once. The token is in its fragment, which browsers do not send."""
-        return f"{self.url}/#token={self._sessions.new_login()}"
+        return f"{self.url}/#token={self._sessions.new_login_token()}"
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The response to a request; all errors become JSON."""
+        """The response to a request; rejections, API errors and UsageErrors become JSON."""
         try:
             if error := self._address.request_error(request):
-                raise Refused(403, error)
+                raise RejectedRequest(403, error)
             return await self._route(request)
-        except Refused as refused:
-            return self._json(refused.body, refused.status)
+        except RejectedRequest as rejection:
+            return self._json(rejection.body, rejection.status)
         except TransportError as error:
             return self._json({"error": f"the API server does not respond: {error}", "retryMs": RETRY_MS}, 503)
         except StatusError as error:
@@ -166,7 +172,7 @@ class DashboardServer:
             return self._json({"error": str(error)}, 400)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The response of the route; login, logout and files of the page need no session."""
+        """The response of the route; login, logout and files need no session. Raises RejectedRequest, StatusError."""
         segments = [unquote(segment) for segment in request.rel_url.raw_path.split("/")[1:]]
         is_read = request.method in ("GET", "HEAD")
         if segments == ["login"] and request.method == "POST":
@@ -175,21 +181,21 @@ class DashboardServer:
             return await self._logout(request)
         if segments[0] != "api":
             if not is_read:
-                raise Refused(405, "this address is only for reading")
+                raise RejectedRequest(405, "this address is only for reading")
             return await self._static(request)
-        session = self._session(request)
+        session = self._get_session(request)
         match segments[1:]:
             case ["autoscalers", namespace, name, *rest]:
-                return await self._of_autoscaler(request, session, (namespace, name), rest)
+                return await self._respond_for_autoscaler(request, session, (namespace, name), rest)
             case ["stream"] if request.method == "GET":
                 return await self._stream(request, session)
-            case parts if is_read:
-                return await self._of_server(session, parts)
-        raise Refused(404, NO_ADDRESS)
+            case route if is_read:
+                return await self._respond_for_server(session, route)
+        raise RejectedRequest(404, NO_ROUTE)
 
-    async def _of_server(self, session: Session, parts: list[str]) -> web.Response:
-        """The routes that read, and are about no autoscaler."""
-        match parts:
+    async def _respond_for_server(self, session: Session, route: list[str]) -> web.Response:
+        """The routes that read, and are about no autoscaler; `route` has the path segments after `api`."""
+        match route:
             case ["autoscalers"]:
                 return await self._list(session)
             case ["session"]:
@@ -198,33 +204,34 @@ class DashboardServer:
                 return self._json({"reports": await asyncio.to_thread(self._reports.list)})
             case ["reports", name]:
                 return self._raw(await asyncio.to_thread(self._reports.read, name))
-        raise Refused(404, NO_ADDRESS)
+        raise RejectedRequest(404, NO_ROUTE)
 
-    async def _of_autoscaler(
-        self, request: web.BaseRequest, session: Session, key: tuple[str, str], rest: list[str]
+    async def _respond_for_autoscaler(
+        self, request: web.BaseRequest, session: Session, key: tuple[str, str], route: list[str]
     ) -> web.Response:
-        """The routes of one autoscaler, where the viewer may see its namespace."""
+        """The routes of one autoscaler, where the viewer may see its namespace; `route` follows namespace and name."""
         is_read = request.method in ("GET", "HEAD")
-        if not await session.viewer.may_see(key[0]):
-            needed = viewers.needed(key[0])
-            raise Refused(403, f"you may not {needed}", needs=needed)
-        match rest:
+        namespace, _ = key
+        if not await session.viewer.may_see(namespace):
+            permission = viewers.needed_permission(namespace)
+            raise RejectedRequest(403, f"you may not {permission}", needs=permission)
+        match route:
             case [] if is_read:
                 return await self._detail(request, session, *key)
-            case ["decisions", mark_id] if is_read:
+            case ["decisions", decision_id] if is_read:
                 kind = request.rel_url.query.get("kind", "")
-                return self._json(await self._live.explanation(*key, mark_id, kind=kind))
+                return self._json(await self._live.explanation(*key, decision_id, kind=kind))
             case ["what-if"] if request.method == "POST":
                 return await self._what_if(request, *key)
             case ["spec"] if request.method == "POST":
                 return await self._write_spec(request, session, key)
-        raise Refused(404, NO_ADDRESS)
+        raise RejectedRequest(404, NO_ROUTE)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
-        """Begin a session for a token, of a login link or of the cluster."""
-        if self._sessions.is_closed():
-            raise Refused(429, "too many wrong tokens: wait a minute, then log in again", retryMs=60_000)
-        token = (await self._body(request, _LOGIN)).get("token", "")
+        """Begin a session for a token of a login link or of the cluster. Raises RejectedRequest, StatusError."""
+        if self._sessions.has_too_many_failures():
+            raise RejectedRequest(429, "too many wrong tokens: wait a minute, then log in again", retryMs=60_000)
+        token = (await self._read_body(request, _LOGIN_DECODER)).get("token", "")
         viewer: viewers.Viewer | None = None
         if self._sessions.redeem(token):
             viewer = LocalViewer()
@@ -233,8 +240,8 @@ class DashboardServer:
         elif self._options.open_viewer is not None and token:
             viewer = await self._open_viewer(self._options.open_viewer, token)
         if viewer is None:
-            self._sessions.note_failure()
-            raise Refused(401, f"this login token is wrong, or was used already: {LOGIN_HINT}")
+            self._sessions.add_failure()
+            raise RejectedRequest(401, f"this login token is wrong, or was used already: {LOGIN_HINT}")
         response = self._json({"cluster": self._live.name})
         response.set_cookie(
             self._cookie,
@@ -262,18 +269,19 @@ class DashboardServer:
         response.del_cookie(self._cookie, path="/", secure=self._address.scheme == "https", httponly=True)
         return response
 
-    def _session(self, request: web.BaseRequest) -> Session:
+    def _get_session(self, request: web.BaseRequest) -> Session:
+        """The session of the request's cookie, whose idle time begins anew. Raises RejectedRequest 401."""
         cookie = request.cookies.get(self._cookie, "")
         session = self._sessions.find(cookie)
         if session is None:
             text = "the session has expired" if cookie else "you are not logged in"
-            raise Refused(401, f"{text}: {LOGIN_HINT}")
+            raise RejectedRequest(401, f"{text}: {LOGIN_HINT}")
         return session
 
     async def _list(self, session: Session) -> web.Response:
-        """The rows that the viewer may see."""
+        """The rows that the viewer may see. Raises RejectedRequest 503 while they are not read yet, StatusError."""
         if reasons := self._live.unready():
-            raise Refused(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
+            raise RejectedRequest(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
         version = self._live.changes.version
         rows = self._live.rows()
         is_visible = {
@@ -301,27 +309,27 @@ class DashboardServer:
         except StatusError as error:
             if error.code != 403:
                 raise
-            raise Refused(403, str(error), needs=viewers.needed(namespace)) from None
+            raise RejectedRequest(403, str(error), needs=viewers.needed_permission(namespace)) from None
 
     async def _what_if(self, request: web.BaseRequest, namespace: str, name: str) -> web.Response:
-        question = await self._body(request, _QUESTION)
+        body = await self._read_body(request, _WHAT_IF_DECODER)
         kind = request.rel_url.query.get("kind", "")
-        return self._json(
-            await self._live.what_if(namespace, name, question.set, question.from_, question.to, kind=kind)
-        )
+        return self._json(await self._live.what_if(namespace, name, body.set, body.from_, body.to, kind=kind))
 
     async def _write_spec(self, request: web.BaseRequest, session: Session, key: tuple[str, str]) -> web.Response:
         if not self._options.allows_writes:
-            raise Refused(403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes")
-        change = await self._body(request, _CHANGE)
+            raise RejectedRequest(
+                403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes"
+            )
+        change = await self._read_body(request, _SPEC_CHANGE_DECODER)
         kind = request.rel_url.query.get("kind", "")
         client = session.viewer.client or self._live.client
         return self._json(await spec_writes.write(client, kind, key, change))
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
-        """The stream of events, until the client disconnects or the server stops."""
+        """The stream of events, until the client disconnects or the server stops. Raises RejectedRequest 429."""
         if session.streams >= STREAMS_MAX:
-            raise Refused(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
+            raise RejectedRequest(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
         query = request.rel_url.query
         namespace, name = query.get("namespace", ""), query.get("name", "")
         detail_key = self._live.find_key(namespace, name, query.get("kind", "")) if name else None
@@ -334,18 +342,18 @@ class DashboardServer:
         stream = EventStream(
             self._live, self._sessions, session, self._clock, boot_id=self._boot_id, detail_key=detail_key
         )
-        running = asyncio.ensure_future(stream.run(response, start))
-        stopping = asyncio.ensure_future(self._stopping.wait())
+        stream_task = asyncio.ensure_future(stream.run(response, start))
+        stop_task = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((stream_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopping.cancel()
-            running.cancel()
+            stop_task.cancel()
+            stream_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await running
+                await stream_task
         response.force_close()
         if session.was_slow and request.transport is not None:
-            request.transport.abort()
+            request.transport.abort()  # a graceful close would wait for the client to read
         return response
 
     async def _static(self, request: web.BaseRequest) -> web.Response:
@@ -356,25 +364,25 @@ class DashboardServer:
             self._files = await asyncio.to_thread(StaticFiles, folders)
         file = self._files.find(request.path)
         if file is None:
-            raise Refused(404, NO_ADDRESS)
+            raise RejectedRequest(404, NO_ROUTE)
         headers = self._headers() | {"ETag": file.etag, "Cache-Control": "no-cache"}
         if request.headers.get("If-None-Match") == file.etag:
             return web.Response(status=304, headers=headers)
         return web.Response(body=file.body, headers=headers | {"Content-Type": file.content_type})
 
-    async def _body(self, request: web.BaseRequest, decoder: "msgspec.json.Decoder[Any]") -> Any:
-        """The decoded body. Raises Refused."""
+    async def _read_body(self, request: web.BaseRequest, decoder: "msgspec.json.Decoder[Any]") -> Any:
+        """The decoded body. Raises RejectedRequest 413 for more than BODY_MAX_BYTES, 400 if it cannot be decoded."""
         if (request.content_length or 0) > BODY_MAX_BYTES:
-            raise Refused(413, "the body of the request is too long")
+            raise RejectedRequest(413, "the body of the request is too long")
         body = await request.content.read(BODY_MAX_BYTES + 1)
         while not request.content.at_eof() and len(body) <= BODY_MAX_BYTES:
             body += await request.content.read(BODY_MAX_BYTES + 1 - len(body))
         if len(body) > BODY_MAX_BYTES:
-            raise Refused(413, "the body of the request is too long")
+            raise RejectedRequest(413, "the body of the request is too long")
         try:
             return decoder.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise Refused(400, f"the body of the request cannot be read: {error}") from None
+            raise RejectedRequest(400, f"the body of the request cannot be read: {error}") from None
 
     def _json(self, value: object, status: int = 200) -> web.Response:
         return self._raw(msgspec.json.encode(value), status)
@@ -388,17 +396,17 @@ class DashboardServer:
 
 
 def _instant(query: Mapping[str, str], name: str) -> int | None:
-    """An instant in ms of a query; None if it is not given. Raises Refused."""
+    """An instant in ms of a query; None if it is not given. Raises RejectedRequest 400."""
     text = query.get(name)
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise Refused(400, f"{name} is not an instant in milliseconds since 1970")
+        raise RejectedRequest(400, f"{name} is not an instant in milliseconds since 1970")
     return int(text)
 
 
 def _status_body(error: StatusError) -> tuple[dict[str, Any], int]:
-    """The body and the status for an error of the API server or of the views."""
+    """The body and the status for an error of the API server or of `LiveCluster`; 503 for a code of no meaning here."""
     if error.code in (400, 403, 404, 409, 422):
         return {"error": str(error)}, error.code
     return {"error": f"the API server: {error}", "retryMs": RETRY_MS}, 503

@@ -21,9 +21,11 @@ LOGIN_S = 24 * 3600.0
 IDLE_S = 12 * 3600.0
 SESSIONS_MAX = 200
 LOGINS_MAX = 20
+"""How many login tokens are valid at the same time; the oldest is dropped for a new one."""
 FAILURES_MAX = 20
 FAILURES_S = 60.0
 STREAMS_MAX = 10
+"""How many event streams a session may have open; `podscaler.dashboard.server` checks it."""
 TOKEN_BYTES = 32
 
 
@@ -33,14 +35,14 @@ class Session:
 
     Attributes:
         viewer: whose it is.
-        used_s: its last request, by the monotonic clock.
+        last_used_s: its last request, by the monotonic clock.
         streams: how many event streams it has open.
         was_slow: whether its last event stream was ended because it did not read.
-        is_ended: whether it ended while one of its requests was running.
+        is_ended: whether it ended by logout or for a new session; requests of it may still run.
     """
 
     viewer: Viewer
-    used_s: float
+    last_used_s: float
     streams: int = 0
     was_slow: bool = False
     is_ended: bool = False
@@ -51,33 +53,33 @@ class Sessions:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._logins: OrderedDict[bytes, float] = OrderedDict()
+        self._login_tokens: OrderedDict[bytes, float] = OrderedDict()  # when each was made, by its digest
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
         self._failures_s: deque[float] = deque(maxlen=FAILURES_MAX)
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def new_login(self) -> str:
-        """A new login token."""
+    def new_login_token(self) -> str:
+        """Make a login token, which `redeem` accepts once."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._logins[_digest(token)] = self._clock.monotonic_s()
-        if len(self._logins) > LOGINS_MAX:
-            self._logins.popitem(last=False)
+        self._login_tokens[_digest(token)] = self._clock.monotonic_s()
+        if len(self._login_tokens) > LOGINS_MAX:
+            self._login_tokens.popitem(last=False)
         return token
 
     def redeem(self, token: str) -> bool:
-        """Whether a login token may begin a session; it cannot be redeemed again."""
-        made_s = self._logins.pop(_digest(token), None)
+        """Use up a login token; returns whether it may begin a session."""
+        made_s = self._login_tokens.pop(_digest(token), None)
         return made_s is not None and self._clock.monotonic_s() - made_s < LOGIN_S
 
-    def is_closed(self) -> bool:
-        """Whether there were too many wrong tokens a short time ago (rule 4)."""
+    def has_too_many_failures(self) -> bool:
+        """Whether no token is accepted now, because of FAILURES_MAX wrong ones within FAILURES_S (rule 4)."""
         is_full = len(self._failures_s) == FAILURES_MAX
         return is_full and self._clock.monotonic_s() - self._failures_s[0] < FAILURES_S
 
-    def note_failure(self) -> None:
-        """A token was wrong."""
+    def add_failure(self) -> None:
+        """Count a wrong token."""
         self._failures_s.append(self._clock.monotonic_s())
 
     async def begin(self, viewer: Viewer) -> str:
@@ -89,18 +91,18 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """The session of a cookie; None if it does not exist, or it ended."""
+        """The session of a cookie, whose idle time begins anew; None if it does not exist, or it ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
         if session is None or self.is_over(session):
             return None
-        session.used_s = self._clock.monotonic_s()
+        session.last_used_s = self._clock.monotonic_s()
         self._sessions.move_to_end(digest)
         return session
 
     def is_over(self, session: Session) -> bool:
         """Whether a session has ended."""
-        return session.is_ended or self._clock.monotonic_s() - session.used_s >= IDLE_S
+        return session.is_ended or self._clock.monotonic_s() - session.last_used_s >= IDLE_S
 
     async def end(self, cookie: str) -> None:
         """End the session of a cookie, if there is one."""

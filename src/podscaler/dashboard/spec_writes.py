@@ -13,7 +13,7 @@ from podscaler.controller.options.autoscaler_kinds import KINDS, AutoscalerKind
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 
-WRITABLE = frozenset({"minReplicas", "maxReplicas", "metrics", "behavior", "onMetricFailure"})
+WRITABLE_FIELDS = frozenset({"minReplicas", "maxReplicas", "metrics", "behavior", "onMetricFailure"})
 """The fields of a spec that may be written; the target is not one of them."""
 
 
@@ -34,7 +34,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Object(msgspec.Struct):
+class _WrittenObject(msgspec.Struct):
     metadata: _Meta
 
 
@@ -43,29 +43,30 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
 
     Args:
         client: the viewer's.
-        kind: of the autoscaler; empty: HorizontalPodAutoscaler.
+        kind: of the autoscaler, such as `PodAutoscaler`; empty: HorizontalPodAutoscaler.
         key: its namespace and name.
-        change: the fields and the version.
 
     Raises:
-        UsageError: a field that may not be written, no field, or no version.
-        StatusError: as the API server responds: 403, 409 where the object changed, 422 for an invalid spec.
+        UsageError: a field that may not be written, no field, no version, or an unknown kind.
+        StatusError: as the API server responds: 403, 409 where the object changed, 422 for an invalid spec; code 0
+            for a response that cannot be decoded.
     """
-    if forbidden := sorted(change.spec.keys() - WRITABLE):
-        raise UsageError(f"spec.{forbidden[0]} cannot be written here, only {', '.join(sorted(WRITABLE))}")
+    if forbidden := sorted(change.spec.keys() - WRITABLE_FIELDS):
+        raise UsageError(f"spec.{forbidden[0]} cannot be written here, only {', '.join(sorted(WRITABLE_FIELDS))}")
     if not change.spec or not change.resource_version:
         raise UsageError("a change needs at least one field of the spec, and the resourceVersion that was seen")
-    autoscaler_kind = _kind(kind)
+    autoscaler_kind = _parse_kind(kind)
     patch = {"metadata": {"resourceVersion": change.resource_version}, "spec": change.spec}
     path = autoscaler_kind.path(key[0], urls.object_name(key[1]))
     body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {key[1]}")
     try:
-        return WrittenSpec(msgspec.json.decode(body, type=_Object).metadata.resource_version)
+        return WrittenSpec(msgspec.json.decode(body, type=_WrittenObject).metadata.resource_version)
     except msgspec.DecodeError as error:
         raise StatusError(f"the response cannot be read: {error}", code=0) from None
 
 
-def _kind(kind: str) -> AutoscalerKind:
+def _parse_kind(kind: str) -> AutoscalerKind:
+    """The kind of that name; empty: the first, HorizontalPodAutoscaler. Raises UsageError."""
     for autoscaler_kind in KINDS:
         if kind in ("", autoscaler_kind.kind):
             return autoscaler_kind

@@ -1,6 +1,6 @@
 """Reads the files of the page from the package once, and serves them from memory.
 
-`podscaler.dashboard.server` asks for each path that is not one of its routes. Only files that were found in the folders
+`podscaler.dashboard.server` looks up each path that is not one of its routes. Only files that were found in the folders
 at the start exist, so that no path leads out of them.
 """
 
@@ -24,6 +24,7 @@ CONTENT_TYPES = {
 }
 INDEX = "index.html"
 PREFIX = "static/"
+"""May precede each path: the page itself is at `/`, its scripts at `/static/...`."""
 
 
 class StaticFile(NamedTuple):
@@ -35,7 +36,7 @@ class StaticFile(NamedTuple):
 
 
 class StaticFiles:
-    """The files of some folders. The call blocks.
+    """The files of some folders with an extension in CONTENT_TYPES; making it reads them, which blocks.
 
     Args:
         folders: folders of the package by the beginning of their paths (`charts/`; empty: the root); one that does not
@@ -44,12 +45,12 @@ class StaticFiles:
 
     def __init__(self, folders: Mapping[str, Traversable]) -> None:
         self._files: dict[str, StaticFile] = {}
-        for path, folder in folders.items():
-            for name, body in _read(folder, path):
-                content_type = CONTENT_TYPES.get(name[name.rfind(".") :])
+        for prefix, folder in folders.items():
+            for path, body in _read_folder(folder, prefix):
+                content_type = CONTENT_TYPES.get(path[path.rfind(".") :])
                 if content_type is not None:
                     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-                    self._files.setdefault(name, StaticFile(body, content_type, etag))
+                    self._files.setdefault(path, StaticFile(body, content_type, etag))
 
     def find(self, path: str) -> StaticFile | None:
         """The file of a URL path, with or without `/static`; `/` is the page; None if there is no such file."""
@@ -57,12 +58,12 @@ class StaticFiles:
         return self._files.get(name or INDEX)
 
 
-def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """The path and content of each file below a folder."""
+def _read_folder(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The path, which begins with the prefix, and the content of each file below a folder."""
     if not folder.is_dir():
         return
     for file in folder.iterdir():
         if file.is_dir():
-            yield from _read(file, f"{prefix}{file.name}/")
+            yield from _read_folder(file, f"{prefix}{file.name}/")
         else:
             yield f"{prefix}{file.name}", file.read_bytes()

@@ -1,7 +1,8 @@
-"""Defines the viewers of the dashboard, and asks the API server which namespaces each may see.
+"""Defines the viewers of the dashboard, and checks which namespaces each may see.
 
-`podscaler.dashboard.sessions` keeps one Viewer for each session. A LocalViewer is the user of the kubeconfig with which
-everything is read anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with
+`podscaler.dashboard.sessions` keeps one Viewer for each session; `podscaler.dashboard.server` makes LocalViewers,
+`podscaler.cli.dashboard.bearer_viewers` TokenViewers. A LocalViewer is the user of the kubeconfig with which the server
+reads the cluster anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with
 a SelfSubjectAccessReview, and details are read with that token.
 
 Source: authorization.k8s.io/v1 SelfSubjectAccessReview (API reference).
@@ -20,16 +21,18 @@ from podscaler.kube.client.client import Client
 
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 CACHE_S = 60.0
+"""How long the result of a review is used."""
 NAMESPACES_MAX = 10_000
-REVIEWS_AT_ONCE = 8
+"""Of how many namespaces results are cached for one viewer."""
+CONCURRENT_REVIEWS_MAX = 8
 NEEDED_VERB, NEEDED_GROUP, NEEDED_RESOURCE = "get", "autoscaling", "horizontalpodautoscalers"
 
 
 class Viewer(Protocol):
-    """One who looks at the dashboard.
+    """The user of one session.
 
     Attributes:
-        client: reads details for the viewer; None for the client with which everything is read.
+        client: reads details for the viewer; None: the server's own client does.
     """
 
     client: Client | None
@@ -74,15 +77,14 @@ class TokenViewer:
 
     Args:
         client: has that token; closed with the viewer.
-        clock: for the age of reviews.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.client: Client | None = client
         self._client = client
         self._clock = clock
-        self._answers_by_namespace: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
-        self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._results_by_namespace: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
+        self._slots = asyncio.Semaphore(CONCURRENT_REVIEWS_MAX)
 
     async def may_see(self, namespace: str) -> bool:
         """Whether the user may get autoscalers in all namespaces, or in this one. Raises StatusError."""
@@ -97,17 +99,20 @@ class TokenViewer:
         await self._client.close()
 
     async def _is_allowed(self, namespace: str) -> bool:
-        """Whether the viewer may see a namespace, as the API server said lately."""
+        """Whether the viewer may see a namespace (empty: all), by a review of the last CACHE_S. Raises StatusError."""
         now_s = self._clock.monotonic_s()
-        cached_answer = self._answers_by_namespace.find(namespace)
-        if cached_answer is None or now_s - cached_answer[0] >= CACHE_S:
-            async with self._gate:
-                cached_answer = (now_s, await self._review(namespace))
-            self._answers_by_namespace.put(namespace, cached_answer)
-        return cached_answer[1]
+        cached = self._results_by_namespace.find(namespace)
+        if cached is not None:
+            reviewed_s, is_allowed = cached
+            if now_s - reviewed_s < CACHE_S:
+                return is_allowed
+        async with self._slots:
+            is_allowed = await self._review(namespace)
+        self._results_by_namespace.put(namespace, (now_s, is_allowed))
+        return is_allowed
 
     async def _review(self, namespace: str) -> bool:
-        """Whether the API server allows it. Raises StatusError."""
+        """Whether the API server allows the needed permission in a namespace (empty: in all). Raises StatusError."""
         attributes = {"verb": NEEDED_VERB, "group": NEEDED_GROUP, "resource": NEEDED_RESOURCE, "namespace": namespace}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -121,6 +126,6 @@ class TokenViewer:
             raise StatusError(f"the response of a review cannot be read: {error}", code=0) from None
 
 
-def needed(namespace: str) -> str:
-    """The permission that `may_see` asks for, in words."""
+def needed_permission(namespace: str) -> str:
+    """The permission that `may_see` checks, in words."""
     return f"{NEEDED_VERB} {NEEDED_RESOURCE} in {namespace}"

@@ -16,7 +16,7 @@ _WHERE_TO_LOOK = {
     "external": "see `kubectl get apiservice v1beta1.external.metrics.k8s.io` and the adapter that serves it",
 }
 """Where to look when one of the three metrics APIs fails."""
-_UNANSWERED = tuple(
+_UNAVAILABLE = tuple(
     (f"from {api} metrics API: the server is currently unable", f"the {api} metrics API did not answer: {see}")
     for api, see in _WHERE_TO_LOOK.items()
 )
@@ -90,7 +90,7 @@ _ADVICE: tuple[tuple[str, str], ...] = (  # (part of the error, advice)
         "metrics API: the server could not find the requested resource",
         "no server of this metrics API is registered, or it serves another version: see `kubectl get apiservices`",
     ),
-    *_UNANSWERED,
+    *_UNAVAILABLE,
     *_FAILED,
     ("unexpected GroupVersion string", "correct spec.scaleTargetRef.apiVersion: it is `group/version`, as `apps/v1`"),
     ("no matches for kind", "correct kind and apiVersion of spec.scaleTargetRef, or install what serves that kind"),

@@ -1,6 +1,7 @@
 """Compares two decisions: with the current and with another spec (what-if), or a computed one with the status.
 
-Called by `podscaler explain`. A summary: `With minReplicas=3 shop/web stays at 3 instead of going to 2.`
+Called by `podscaler explain` and `podscaler.observe.what_if`. A summary: `With minReplicas=3 shop/web stays at 3
+instead of going to 2.`
 """
 
 from collections.abc import Iterable
@@ -41,8 +42,8 @@ class Comparison(Step, frozen=True, gc=False):
 def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Comparison:
     """The comparison of two decisions about the same facts."""
     before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
-    metrics = before if len(before) > len(after) else after
-    rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
+    labels = before if len(before) > len(after) else after  # a spec may have more metrics than the other
+    rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in labels]
     aside = "" if as_it_is.source.has_history else ", history aside"
     difference = _difference(as_it_is.verdict, what_if.verdict)
     summary = f"With {assignments} {as_it_is.autoscaler} {difference}{aside}."

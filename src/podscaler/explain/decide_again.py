@@ -46,12 +46,12 @@ class DecisionFacts:
     flags: Settings
 
 
-def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
-    """The decision with another spec about the same facts.
+def decide_again(assignments: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
+    """The decision about the same facts, with `assignments` to the spec and the flags.
 
     Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that was not read.
     """
-    wire, flags = what_if.apply(question, facts.wire, facts.flags)
+    wire, flags = what_if.apply(assignments, facts.wire, facts.flags)
     try:
         spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
         return decide.decide(spec, facts.observation, facts.prior_history, facts.now_ns, flags)

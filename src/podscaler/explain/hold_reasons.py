@@ -1,6 +1,7 @@
 """Describes why a count is not what the metrics want: a recommendation, an exhausted policy, a bound, a cooldown.
 
-Called by `sentence` and `limit_steps`.
+Called by `sentence`, `limit_steps` and `podscaler.observe.health`. A VerdictReason that holds a count back needs a case
+in `reason`.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
@@ -44,7 +45,7 @@ def _window_clause(trace: Trace, step: Stabilization) -> str:
     """Why a window holds the count: `a recommendation of 8 from 2 min ago holds back scaling down for 5 min`."""
     is_down = step.result > step.proposal
     cutoff = step.down_cutoff if is_down or step.up_cutoff is None else step.up_cutoff
-    held_by = holder(step)
+    held_by = holding_recommendation(step)
     direction = "scaling down" if is_down else "scaling up"
     window = wording.span(trace.now - cutoff)
     if held_by is None:
@@ -65,7 +66,7 @@ def _other_bound_clause(trace: Trace, step: Stabilization) -> str:
     return ""
 
 
-def holder(step: Stabilization) -> Recommendation | None:
+def holding_recommendation(step: Stabilization) -> Recommendation | None:
     """The latest recommendation in the window that limits the change; None if there is none.
 
     Without a behavior (`up_cutoff` is None) a recommendation exactly at the beginning of the window counts, too.
@@ -89,6 +90,7 @@ def holder(step: Stabilization) -> Recommendation | None:
 
 
 def _bound_clause(trace: Trace, limits: Limits) -> str:
+    """The bound that holds the count: `minReplicas is 3`."""
     if limits.reason == "TooFewReplicas":
         return f"minReplicas is {trace.min_replicas}"
     return f"maxReplicas is {trace.max_replicas}"
@@ -101,28 +103,27 @@ def _rate_clause(trace: Trace, limits: Limits) -> str:
     direction = "scaling up" if limits.direction is Direction.UP else "scaling down"
     if limits.select_policy == "Disabled":
         return f"{direction} is disabled (selectPolicy: Disabled)"
-    decisive = binding_policy(limits)
+    decisive = _binding_policy(limits)
     if decisive is None:
         return f"no policy allows {direction}"
-    policy_text = f"the policy of {policy(decisive)}{_selection_note(limits)}"
+    selected_text = f"the policy of {policy_text(decisive)}{_selection_note(limits)}"
     if decisive.remaining > 0:
-        return f"{policy_text} allows {decisive.limit}{_after_changes(trace, limits, decisive)}"
+        return f"{selected_text} allows {decisive.limit}{_after_changes(trace, limits, decisive)}"
     changes_text = _changes_in_period(trace, limits, decisive)
     if not changes_text:
-        return f"{policy_text} allows no change from {trace.current_replicas}"
-    return f"{changes_text} used up {policy_text}"
+        return f"{selected_text} allows no change from {trace.current_replicas}"
+    return f"{changes_text} used up {selected_text}"
 
 
-def policy(budget: PolicyBudget) -> str:
+def policy_text(budget: PolicyBudget) -> str:
     """A policy: `4 pods each 1 min`, `10 % each 15 s`."""
     unit = "%" if budget.type == "Percent" else "pod" if budget.value == 1 else "pods"
     return f"{budget.value} {unit} each {wording.span(budget.period_ns)}"
 
 
-def binding_policy(limits: Limits) -> PolicyBudget | None:
-    """The policy that limits the change; None if there is none."""
-    takes_least = limits.select_policy == "Min"
-    choose = min if takes_least else max
+def _binding_policy(limits: Limits) -> PolicyBudget | None:
+    """The policy that selectPolicy (`Min`, `Max`) selects; None if there are no policies."""
+    choose = min if limits.select_policy == "Min" else max
     return choose(limits.policies, key=lambda budget: budget.remaining, default=None)
 
 

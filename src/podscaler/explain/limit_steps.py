@@ -46,10 +46,10 @@ def _combined_text(trace: Trace, combination: Combination) -> str:
     if combination.winner is None:
         proposal = failure_words.fallback(trace) if failure_words.has_fallback(trace) else "no proposal"
         return f"{proposal}{failed}"
-    proposal_count = trace.metrics[combination.winner].proposal
+    largest = trace.metrics[combination.winner].proposal
     proposals = [str(step.proposal) for step in trace.metrics if step.proposal is not None]
     other_proposals = f", the largest of {', '.join(proposals)}" if len(proposals) > 1 else ""
-    sentence = f"{proposal_count} by metrics[{combination.winner}]{other_proposals}{failed}"
+    sentence = f"{largest} by metrics[{combination.winner}]{other_proposals}{failed}"
     return sentence if combination.proposal is not None else f"{sentence}: nothing is scaled down while metrics fail"
 
 
@@ -65,7 +65,7 @@ def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
-    includes_cutoff = step.up_cutoff is None
+    includes_cutoff = step.up_cutoff is None  # without a behavior
     in_window = [
         recommendation
         for recommendation in step.recommendations
@@ -119,7 +119,7 @@ def _stabilized_text(trace: Trace, step: Stabilization) -> str:
     """The result of the windows: `8, recommended 2 min ago, instead of 3`."""
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
-    held_by = hold_reasons.holder(step)
+    held_by = hold_reasons.holding_recommendation(step)
     if held_by is None or held_by.replicas != step.result:
         return f"{step.result}, the current count, instead of {step.proposal}"
     return f"{step.result}, recommended {wording.age(held_by.at, trace.now)}, instead of {step.proposal}"
@@ -160,7 +160,7 @@ def _budget_text(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     if changes_text:
         start_text = f"{changes_text} in that time, so it began at {budget.start}"
     remaining_text = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
-    return f"{hold_reasons.policy(budget)}: {start_text}; allows {budget.limit}, {remaining_text}"
+    return f"{hold_reasons.policy_text(budget)}: {start_text}; allows {budget.limit}, {remaining_text}"
 
 
 def _changes_text(trace: Trace, events: Sequence[ScaleEvent], cutoff: int) -> str:

@@ -35,9 +35,9 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
     """The lines of one metric: how its proposal was computed, or why it failed."""
     calculation = step.calculation
     if isinstance(calculation, PerPod):
-        yield from _per_pod(trace, step, calculation)
+        yield from _per_pod_lines(trace, step, calculation)
     elif calculation is not None:
-        yield from _total(trace, step, calculation)
+        yield from _single_value_lines(trace, step, calculation)
     if step.failure is not None:
         yield Line("failed", step.failure.message)
         if step.failure.reason:
@@ -49,8 +49,11 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
         yield Line("proposal", _proposal(trace, step))
 
 
-def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
-    """The lines of a metric with a value for each pod; `again` is the second sum, with the missing pods counted in."""
+def _per_pod_lines(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
+    """The lines of a metric with a value for each pod; `again` is the second sum, with the missing pods counted in.
+
+    `trace.algorithm` is set for v1.1 only, which averages instead of adding up.
+    """
     yield from _pod_lines(step, calculation)
     if calculation.first is not None:
         yield Line("sum", _mean(step, calculation.first) if trace.algorithm else _sum(step, calculation.first))
@@ -93,7 +96,7 @@ def _tolerance(trace: Trace, *, is_within: bool) -> str:
     return f"{'within' if is_within else 'outside'} tolerance ({lowest_ratio} to {highest_ratio})"
 
 
-def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
+def _single_value_lines(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
     """The lines of a metric with one value for all pods, which is compared whole or divided by the replicas."""
     if step.query:
         yield Line("query", f"{step.query}: {metric_words.amount(step, calculation.usage_milli)}")
@@ -160,8 +163,8 @@ _POD_REASONS = {
     PodRule.NEVER_READY: "never became ready",
     PodRule.HAS_SAMPLE: "",
 }
-SPREAD_FROM = 4
-"""With more used pods, the line has the smallest and the largest value."""
+RANGE_SHOWN_ABOVE = 4
+"""A line about more used pods than this has the smallest and the largest value."""
 
 
 def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
@@ -197,7 +200,7 @@ def _pod_text(step: MetricStep, pod: PodSample) -> str:
 def _value_range(step: MetricStep, pods: Sequence[PodSample]) -> str:
     """The range of the values of many used pods: ` from 50m to 120m`; empty for few pods and other groups."""
     values = [pod.value_milli for pod in pods if pod.value_milli is not None]
-    if len(values) <= SPREAD_FROM or pods[0].group is not Group.COUNTED:
+    if len(values) <= RANGE_SHOWN_ABOVE or pods[0].group is not Group.COUNTED:
         return ""
     lowest_text, highest_text = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
     return f" at {lowest_text} each" if lowest_text == highest_text else f" from {lowest_text} to {highest_text}"

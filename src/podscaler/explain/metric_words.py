@@ -72,12 +72,12 @@ def _level_of_pods(step: MetricStep, calculation: PerPod) -> str:
     if first is None:
         return "could not be summed up"
     if second is None or second == first:
-        return level(step, first)
+        return _level(step, first)
     without_assumed = f"{_level_text(step, first)} without those that have no usable sample"
-    return f"{level(step, second)} with all pods counted in ({without_assumed})"
+    return f"{_level(step, second)} with all pods counted in ({without_assumed})"
 
 
-def level(step: MetricStep, reading: Reading) -> str:
+def _level(step: MetricStep, reading: Reading) -> str:
     """A reading as part of a sentence: `is at 81 % of requests`, `averages 12.5 a pod`."""
     if reading.requests_milli is not None:
         return f"is at {reading.current} % of requests"

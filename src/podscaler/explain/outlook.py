@@ -44,10 +44,10 @@ def of(trace: Trace) -> Outlook | None:
         return _after_cooldown(Outlook(trace.now, cooldown.held), trace, cooldown)
     if limits.result == step.proposal:
         return None
-    future = _Future(trace, step, limits)
-    for at in sorted({trace.now + NEXT_SYNC_NS, *future.instants()}):
-        replicas = future.replicas(at)
-        if replicas != future.current:
+    future_syncs = _FutureSyncs(trace, step, limits)
+    for at in sorted({trace.now + NEXT_SYNC_NS, *future_syncs.instants()}):
+        replicas = future_syncs.replicas(at)
+        if replicas != future_syncs.current:
             change = Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
             return change if cooldown is None else _after_cooldown(change, trace, cooldown)
     return None
@@ -64,7 +64,7 @@ def _after_cooldown(change: Outlook, trace: Trace, cooldown: Cooldown) -> Outloo
     return Outlook(max(change.at, scaled_at + delay_ns), change.replicas)
 
 
-class _Future:
+class _FutureSyncs:
     """The counts that following syncs decide, if the metrics propose the same."""
 
     def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:

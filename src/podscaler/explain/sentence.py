@@ -2,7 +2,7 @@
 
 Called by `explained`. Example: `shop/web stays at 10: its metrics ask for 7, but a recommendation of 10 from 2 min ago
 holds back scaling down for 5 min; earliest change in 3 min, to 7`. Each VerdictReason has its function in
-`_SENTENCE_BY_ENDING`; those that hold a count back share `_held`.
+`_SENTENCE_BY_ENDING`; those that hold a count back have none and share `_held`.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def _out_of_bounds(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
         if trace.branch is Branch.ABOVE_MAXIMUM
         else f"minReplicas is {trace.min_replicas}"
     )
-    return f"{trace.autoscaler} {moves(verdict, source)}: {bound}, whatever the metrics say"
+    return f"{trace.autoscaler} {_moves(verdict, source)}: {bound}, whatever the metrics say"
 
 
 def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
@@ -104,28 +104,28 @@ def _first_failure(trace: Trace) -> str:
 def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     """The sentence for a count that the winning metric confirms."""
     del source
-    stays, winner = f"{trace.autoscaler} stays at {verdict.current}", _winner(trace)
-    if winner is None:
+    stays, winning = f"{trace.autoscaler} stays at {verdict.current}", _winning_metric(trace)
+    if winning is None:
         return f"{stays}: {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else stays
-    reason = "" if winner.kept is not None else metric_words.no_change_reason(winner)
+    reason = "" if winning.kept is not None else metric_words.no_change_reason(winning)
     reason = reason or f"which comes to {verdict.current} again"
-    return f"{stays}: {failure_words.value_and_target(trace, winner)}, {reason}{_winner_note(trace)}"
+    return f"{stays}: {failure_words.value_and_target(trace, winning)}, {reason}{_winner_note(trace)}"
 
 
 def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     """The sentence for a count that follows the winning metric."""
-    winner = _winner(trace)
-    if winner is not None:
-        reason = f": {failure_words.value_and_target(trace, winner)}"
+    winning = _winning_metric(trace)
+    if winning is not None:
+        reason = f": {failure_words.value_and_target(trace, winning)}"
     else:
         reason = f": {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else ""
-    return f"{trace.autoscaler} {moves(verdict, source)}{reason}{_winner_note(trace)}"
+    return f"{trace.autoscaler} {_moves(verdict, source)}{reason}{_winner_note(trace)}"
 
 
 def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     """The sentence for a count that a window, a policy, a bound or a cooldown limits."""
     reason = hold_reasons.reason(trace, verdict)
-    return f"{trace.autoscaler} {moves(verdict, source)}: {_metrics_clause(trace, verdict)}, but {reason}"
+    return f"{trace.autoscaler} {_moves(verdict, source)}: {_metrics_clause(trace, verdict)}, but {reason}"
 
 
 def _metrics_clause(trace: Trace, verdict: Verdict) -> str:
@@ -135,7 +135,7 @@ def _metrics_clause(trace: Trace, verdict: Verdict) -> str:
     return f"its metrics ask for {verdict.wanted}"
 
 
-def moves(verdict: Verdict, source: TraceSource) -> str:
+def _moves(verdict: Verdict, source: TraceSource) -> str:
     """The change of the count: `goes from 3 to 5`, `stays at 3`."""
     if not verdict.is_change:
         return f"stays at {verdict.current}"
@@ -161,13 +161,14 @@ def _limiting_condition(trace: Trace) -> Condition | None:
     return None
 
 
-def _winner(trace: Trace) -> MetricStep | None:
+def _winning_metric(trace: Trace) -> MetricStep | None:
     """The metric with the largest proposal; None if no metric could be evaluated."""
     index = trace.combination.winner if trace.combination else None
     return None if index is None else trace.metrics[index]
 
 
 def _winner_note(trace: Trace) -> str:
+    """Of how many metrics the winning one is, in parentheses; empty if only one has a proposal."""
     proposals = sum(step.proposal is not None for step in trace.metrics)
     return f" (the highest of {proposals} metrics)" if proposals > 1 else ""
 

@@ -57,6 +57,7 @@ def _facts(trace: Trace) -> Iterable[Line]:
 
 
 def _zero(zero: ZeroRules) -> str:
+    """Who scaled the target to zero, and whether a metric can wake it."""
     if not zero.is_enabled:
         return "scaling to zero is switched off (HPAScaleToZero=false)"
     by_us = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
@@ -65,6 +66,7 @@ def _zero(zero: ZeroRules) -> str:
 
 
 def _pods(selection: Selection) -> str:
+    """The pods that the selector matches, or why they are not known."""
     picked = f"{selection.selector or 'no selector'} picks {wording.count(selection.pods, 'pod')}"
     if selection.overlapping:
         return f"{picked}, which {' and '.join(selection.overlapping)} scale too"

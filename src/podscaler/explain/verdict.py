@@ -1,7 +1,8 @@
 """Classifies the outcome of a decision: the stage that decided it, and the wanted, current and desired replicas.
 
-Used by the sentence, the advice and the comparison. Example: the metrics want 7, a window keeps 10:
-Verdict(STABILIZED, wanted=7, current=10, desired=10).
+Used by `sentence`, `advice`, `comparison` and `podscaler.observe`. A new VerdictReason also needs a sentence
+(`sentence`) and, where it holds a count back, a clause (`hold_reasons`). Example: the metrics want 7, a window keeps
+10: Verdict(STABILIZED, wanted=7, current=10, desired=10).
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 8 (Normalisation without behavior), 9
 (Normalisation with behavior).
@@ -87,8 +88,8 @@ def _ending(trace: Trace) -> VerdictReason:
     if trace.selection is not None and trace.selection.failure is not None:
         return VerdictReason.NO_PODS
     if trace.stabilization is None or trace.limits is None:
-        winner = trace.combination.winner if trace.combination else None
-        return VerdictReason.NO_METRICS if winner is None else VerdictReason.NO_SCALE_DOWN
+        winner_index = trace.combination.winner if trace.combination else None
+        return VerdictReason.NO_METRICS if winner_index is None else VerdictReason.NO_SCALE_DOWN
     return _normalised(trace, trace.stabilization, trace.limits)
 
 
@@ -107,7 +108,7 @@ def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> V
 
 
 def _is_same_direction(before: int, after: int, wanted: int, result: int) -> bool:
-    """Whether a step changed the count in the direction of the total change."""
+    """Whether a step from `before` to `after` has the direction of the change from `wanted` to `result`."""
     return (after > before) if result > wanted else (after < before)
 
 

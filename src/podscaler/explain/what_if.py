@@ -1,7 +1,7 @@
 """Applies assignments such as `minReplicas=3,metrics[0].target=60%` to the spec and the settings of an autoscaler.
 
-`podscaler explain --what-if` parses assignments with `parse`, applies them with `apply`, and decides again about the
-same facts with the same history. The result satisfies the API's validation.
+`podscaler explain --what-if` and `podscaler.observe.what_if` parse assignments with `parse`; `decide_again` applies
+them with `apply`. The result has no error of the API's validation that the spec did not have before.
 
 Source: autoscaling/v2 (docs/spec/api.md 1 (Types), 2 (Validation)); kube-controller-manager's flags.
 """
@@ -68,37 +68,37 @@ def apply(
     """
     before, after = _as_json(spec), _as_json(spec)
     for assignment in assignments:
-        flags = _flag(assignment, flags) or flags
-        if not _is_flag(assignment):
+        changed_flags = _changed_flags(assignment, flags)
+        if changed_flags is None:
             _assign(assignment, after)
-    _validate(before, what_if_fields.complete(after), assignments)
+        else:
+            flags = changed_flags
+    _validate(before, what_if_fields.set_defaults(after), assignments)
     return msgspec.convert(after, HorizontalPodAutoscalerSpec), flags
 
 
 def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
     copy: Object = msgspec.json.decode(msgspec.json.encode(spec))
-    return what_if_fields.complete(copy)
+    return what_if_fields.set_defaults(copy)
 
 
 def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
     """Raise UsageError for errors of validation that the spec did not have before."""
-    known = {str(fault) for fault in hpa_validation.validate({"spec": before}, None)}
-    faults = [text for fault in hpa_validation.validate({"spec": after}, None) if (text := str(fault)) not in known]
-    if faults:
+    errors_before, errors_after = (
+        [str(error) for error in hpa_validation.validate({"spec": spec}, None)] for spec in (before, after)
+    )
+    new_errors = [error for error in errors_after if error not in errors_before]
+    if new_errors:
         shown = ",".join(str(assignment) for assignment in assignments)
-        raise UsageError(f"what-if {shown} would be refused: {'; '.join(faults)}")
+        raise UsageError(f"what-if {shown} would be refused: {'; '.join(new_errors)}")
 
 
-def _is_flag(assignment: Assignment) -> bool:
-    return assignment.path.removeprefix(FLAG_PREFIX) in FLAGS or assignment.path in GATE_NAMES
-
-
-def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
-    """The settings with a flag or a gate assigned; None if it is neither."""
+def _changed_flags(assignment: Assignment, flags: Settings) -> Settings | None:
+    """The settings with a flag or a gate assigned; None if it is neither. Raises UsageError for an invalid value."""
     name, value = assignment.path.removeprefix(FLAG_PREFIX), assignment.value
     try:
         if name in FLAGS:
-            text = what_if_fields.ratio(value) if name == "tolerance" else value
+            text = what_if_fields.ratio_text(value) if name == "tolerance" else value
             parsed = settings.from_flags({f"{FLAG_PREFIX}{name}": text})
             return msgspec.structs.replace(flags, **{FLAGS[name]: getattr(parsed, FLAGS[name])})
         if name in GATE_NAMES:

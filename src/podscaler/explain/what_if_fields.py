@@ -59,13 +59,13 @@ def assign(spec: Object, path: str, value: str) -> bool:
     return False
 
 
-def complete(spec: Object) -> Object:
-    """The spec itself, with the API's defaults."""
+def set_defaults(spec: Object) -> Object:
+    """Set the API's defaults in the spec, in place; returns it."""
     hpa_defaults.set_v2_defaults({"spec": spec})
     return spec
 
 
-def ratio(text: str) -> str:
+def ratio_text(text: str) -> str:
     """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError if the text before % is no number."""
     if not text.endswith("%"):
         return text
@@ -73,7 +73,7 @@ def ratio(text: str) -> str:
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", percent):
         raise ValueError(f'"{text}" is not a percentage')
     whole, _, fraction = percent.partition(".")
-    digits = whole.zfill(3)
+    digits = whole.zfill(3)  # so that two follow the decimal point: 005 is 0.05
     return f"{digits[:-2]}.{digits[-2:]}{fraction}"
 
 
@@ -121,6 +121,7 @@ def _source(spec: Object, index: int) -> tuple[str, Object]:
 
 
 def _drop(spec: Object, match: re.Match[str], value: str) -> None:
+    """Remove a field of the spec that has fields of its own; the only value is `none`."""
     if value != "none":
         example = "onMetricFailure.keepLastFor" if match[0] == "onMetricFailure" else "behavior.scaleDown.selectPolicy"
         raise ValueError(f"only none can be assigned to all of it; its fields are {example}, ...")
@@ -142,14 +143,14 @@ def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
         raise ValueError("set onMetricFailure.fallback.replicas first")
     else:
         policy["fallback"]["after"] = value
-    if fault := failure_policy.parse(msgspec.convert(policy, OnMetricFailureSpec), {}, ()).fault:
+    if fault := failure_policy.parse(msgspec.convert(policy, OnMetricFailureSpec), annotations={}, metrics=()).fault:
         raise ValueError(fault)
 
 
 def _rules(spec: Object, direction: str) -> Object:
-    """The rules of a direction, with the API's defaults where there were none."""
+    """The scaling rules of a direction, after the API's defaults are set in the spec."""
     spec.setdefault("behavior", {})
-    rules: Object = complete(spec)["behavior"][direction]
+    rules: Object = set_defaults(spec)["behavior"][direction]
     return rules
 
 
@@ -163,7 +164,7 @@ def _set_select_policy(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _set_tolerance(spec: Object, match: re.Match[str], value: str) -> None:
-    _rules(spec, match[1])["tolerance"] = _quantity(ratio(value))
+    _rules(spec, match[1])["tolerance"] = _quantity(ratio_text(value))
 
 
 def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:

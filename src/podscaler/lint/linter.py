@@ -1,6 +1,7 @@
 """Runs all rules on a set of objects and sorts their findings by file and line.
 
-Called by `podscaler lint`; `podscaler.lint.rulebook` lists the rules. Example: an autoscaler with equal minReplicas and
+Called by `podscaler.cli.lint.lint` and `podscaler.cli.diagnosis.examination`; `podscaler.lint.rulebook` lists the
+rules. Example: an autoscaler with equal minReplicas and
 maxReplicas gives the Finding PSL014 with the file and the line of `spec.maxReplicas`.
 
 Invariant: a finding is reported unless the annotation of an object that it is about names its rule, or the API server
@@ -30,7 +31,7 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
     findings = []
     for rule, finding in _findings(rulebook.RULES, context):
         if not (files_only and _is_about_cluster_only(finding)):
-            findings.append(_finding(rule, finding, lines))
+            findings.append(_located(rule, finding, lines))
     return sorted(dict.fromkeys(findings), key=_sort_key)
 
 
@@ -43,14 +44,15 @@ def _findings(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rul
 
 
 def _is_ignored(rule: Rule, finding: RuleFinding) -> bool:
-    return any(rule.id in item.ignored for item in (finding.item, finding.other_item) if item)
+    """Whether an annotation of an object that the finding is about switches the rule off."""
+    return any(rule.id in item.ignored_rule_ids for item in (finding.item, finding.other_item) if item)
 
 
 def _is_rejected(rule: Rule, finding: RuleFinding) -> bool:
     """Whether the finding is about a field that the API server rejects: that value has a finding already."""
     if rule in (validity.refused, validity.zero_without_waking_metric) or not finding.field:
         return False
-    rejected_fields = [fault.field for fault in finding.item.faults if fault.field]
+    rejected_fields = [api_error.field for api_error in finding.item.api_errors if api_error.field]
     return any(_is_within(finding.field, field) or _is_within(field, finding.field) for field in rejected_fields)
 
 
@@ -62,20 +64,20 @@ def _is_about_cluster_only(finding: RuleFinding) -> bool:
     return finding.item.origin.is_live and (finding.other_item is None or finding.other_item.origin.is_live)
 
 
-def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
+def _located(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
     """The finding of a rule with the line of its field."""
     item = finding.item
     return Finding(
-        rule,
-        item.api_version,
-        item.kind,
-        item.namespace,
-        item.name,
-        finding.field,
-        finding.message,
-        finding.fix,
-        item.origin.file,
-        _line(item, finding.field, lines),
+        rule=rule,
+        api_version=item.api_version,
+        kind=item.kind,
+        namespace=item.namespace,
+        name=item.name,
+        field=finding.field,
+        message=finding.message,
+        fix=finding.fix,
+        file=item.origin.file,
+        line=_line(item, finding.field, lines),
     )
 
 
@@ -84,8 +86,8 @@ def _line(item: Item, field: str, lines: dict[tuple[str, int], FieldLines]) -> i
     origin = item.origin
     if origin.is_live:
         return 0
-    document = lines.setdefault((origin.file, origin.line), FieldLines(origin.text, origin.line))
-    return document.line_of(f"{origin.path}.{field}" if origin.path and field else origin.path or field)
+    field_lines = lines.setdefault((origin.file, origin.line), FieldLines(origin.text, origin.line))
+    return field_lines.line_of(".".join(filter(None, (origin.path, field))))
 
 
 def _sort_key(finding: Finding) -> tuple[str, int, str, str, str]:

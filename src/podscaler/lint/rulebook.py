@@ -1,7 +1,8 @@
 """Lists all lint rules.
 
-Called by `linter` and by the SARIF output. A new rule: a function with `@rule` in a module of `podscaler.lint.rules`,
-an entry in RULES and a section in docs/lint.md. The rule about annotations is here because it reads RULES.
+Called by `podscaler.lint.linter` and `podscaler.cli.lint.lint_sarif`. A new rule: a function with `@rule` in a module
+of `podscaler.lint.rules`, an entry in RULES and a section in docs/lint.md. The rule about annotations is here because
+it reads RULES.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ def unknown_rule(context: LintContext) -> Iterator[RuleFinding]:
     """PSL022: an annotation that switches off a rule that does not exist."""
     rule_ids = {rule.id for rule in RULES}
     for item in context.items:
-        for name in item.ignored:
+        for name in item.ignored_rule_ids:
             if name not in rule_ids:
                 yield RuleFinding(
                     item,

@@ -25,7 +25,7 @@ class SharedMetricsSource:
         source: executes the queries.
         clock: for the age of responses.
         fresh_s: the tick: how old a response may be, in seconds since its request; 0 if no response is to be stored.
-        away: returns a context that is entered while a query waits for a response (`Slots.away`: other syncs run then).
+        away: returns a context that is entered while a query waits for a response, as `Slots.without_slot`.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ import msgspec
 from podscaler.api.machinery import instants, quantity
 from podscaler.api.typed.autoscaling import (
     HorizontalPodAutoscaler,
-    MetricIdentifier,
     MetricSpec,
     MetricStatus,
     MetricTarget,
@@ -35,17 +34,21 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
 
     Args:
         autoscaler: the object.
-        track: its decisions; None if no decision is known.
+        track: its decisions; None if no decision is known, and the counts are those of the status.
         now_ms: for the sparkline.
         decided_by: the manager that wrote its status; empty if it is not known.
     """
     wire = autoscaler.wire
     latest = track.latest if track is not None else None
-    state = health.of(wire, None if latest is None or not latest.is_carried_out else latest.decision)
+    carried_out = latest.decision if latest is not None and latest.is_carried_out else None
+    state = health.of(wire, carried_out)
     counts = {} if track is None else {name: track.columns.last(name) for name in ("replicas", "desired", "ready")}
-    reported = wire.status.current_replicas if wire.status.conditions else None
-    replicas = counts.get("replicas")
-    desired = counts.get("desired")
+    status = wire.status if wire.status.conditions else None
+    replicas, desired = counts.get("replicas"), counts.get("desired")
+    if replicas is None and status is not None:
+        replicas = status.current_replicas
+    if track is None and status is not None:
+        desired = status.desired_replicas
     return AutoscalerRow(
         namespace=autoscaler.metadata.namespace,
         name=autoscaler.metadata.name,
@@ -54,10 +57,8 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
         severity=state.severity,
         reason=state.reason,
         target=f"{wire.spec.scale_target_ref.kind}/{wire.spec.scale_target_ref.name}",
-        replicas=reported if replicas is None else replicas,
-        desired=(wire.status.desired_replicas if wire.status.conditions and track is None else None)
-        if desired is None
-        else desired,
+        replicas=replicas,
+        desired=desired,
         ready=counts.get("ready"),
         min=DEFAULT_MIN if wire.spec.min_replicas is None else wire.spec.min_replicas,
         max=wire.spec.max_replicas,
@@ -90,7 +91,7 @@ def milliseconds(text: str | None) -> int | None:
 
 
 def metrics(wire: HorizontalPodAutoscaler) -> tuple[MetricView, ...]:
-    """Each metric of the spec with its value of the status."""
+    """Each metric of the spec, with the value of the status that has its index and type."""
     reported = wire.status.current_metrics or ()
     return tuple([_metric(metric, reported, index) for index, metric in enumerate(wire.spec.metrics or ())])
 
@@ -112,7 +113,9 @@ def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> M
         )
     is_average = target.average_value is not None
     target_text = target.average_value if is_average else target.value
-    current_quantity = None if current is None else current.average_value if is_average else current.value
+    current_quantity = None
+    if current is not None:
+        current_quantity = current.average_value if is_average else current.value
     suffix = " (avg)" if is_average and spec.type not in ("Resource", "ContainerResource") else ""
     return MetricView(
         name=name,
@@ -132,17 +135,13 @@ def _name_and_target(spec: MetricSpec) -> tuple[str, MetricTarget]:
         source = spec.container_resource
         return f"{source.name} of container {source.container}", source.target
     if spec.pods is not None:
-        return _metric_name(spec.pods.metric), spec.pods.target
+        return spec.pods.metric.name, spec.pods.target
     if spec.object is not None:
         described = spec.object.described_object
-        return f"{_metric_name(spec.object.metric)} of {described.kind}/{described.name}", spec.object.target
+        return f"{spec.object.metric.name} of {described.kind}/{described.name}", spec.object.target
     if spec.external is not None:
-        return _metric_name(spec.external.metric), spec.external.target
+        return spec.external.metric.name, spec.external.target
     return f"a metric of type {spec.type}", MetricTarget()
-
-
-def _metric_name(metric: MetricIdentifier) -> str:
-    return metric.name
 
 
 def _current(status: MetricStatus | None) -> MetricValueStatus | None:

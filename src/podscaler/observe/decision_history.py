@@ -96,11 +96,7 @@ class DecisionHistory(Recording):
         self._listeners: list[Callable[[Key], None]] = []
 
     def configure(self, header: bytes, inner: Recording) -> None:
-        """Use another header, and another inner recording, from the next report on; call it before the controller runs.
-
-        Args:
-            header, inner: as for the constructor.
-        """
+        """Replace the arguments of the constructor; call it before the controller runs."""
         self.header, self._inner = header, inner
 
     @property
@@ -115,7 +111,7 @@ class DecisionHistory(Recording):
 
     @property
     def size_bytes(self) -> int:
-        """What is kept, without the syncs that wait to be compressed."""
+        """The size of what is kept, without the syncs that wait to be compressed."""
         return self.kept.size_bytes + sum(track.columns.size_bytes for track in self._tracks.values())
 
     @property
@@ -139,7 +135,7 @@ class DecisionHistory(Recording):
         oldest = track.columns.at[0]
         if track.was_cut:
             return oldest, "older decisions were dropped, because the limit of memory was reached"
-        if oldest <= self.now_ms - self._max_age_ms + 2 * SAMPLE_PERIOD_MS:
+        if oldest <= self.now_ms - self._max_age_ms + 2 * SAMPLE_PERIOD_MS:  # the next older point may be dropped
             return oldest, f"decisions are kept for {_span(self._max_age_ms)}"
         return oldest, self.since_reason(oldest)
 
@@ -155,7 +151,7 @@ class DecisionHistory(Recording):
         return min((track.columns.at[0] for track in self._tracks.values() if track.columns.at), default=None)
 
     def report(self, record: SyncRecord | End) -> None:
-        """Take a report; never waits."""
+        """Keep the numbers of a sync, and the sync itself where `_is_kept`; pass the report on; never waits."""
         self._inner.report(record)
         if isinstance(record, End):
             if (track := self._tracks.get(record.key)) is not None:
@@ -221,18 +217,18 @@ class DecisionHistory(Recording):
         first = next(numbered, None)
         if first is None:
             raise RecordingError("the recording is empty")
-        header, line_count = first[1].rstrip(b"\n") + b"\n", 0
-        replayed = Replay(recording.read_header(first[1]))
+        header, taken_count = first[1].rstrip(b"\n") + b"\n", 0
+        replayer = Replay(recording.read_header(first[1]))
         for number, line in numbered:
             try:
-                sync = replayed.parse(line)
+                sync = replayer.parse(line)
                 if sync is None:
                     continue
-                line_count += self._take(sync, replayed.decide(sync), header)
+                taken_count += self._take(sync, replayer.decide(sync), header)
             except RecordingError as error:
                 raise RecordingError(f"line {number}: {error}") from None
         self.tidy()
-        return line_count
+        return taken_count
 
     def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
         """Take a recorded sync; returns whether it is recent enough."""
@@ -243,7 +239,7 @@ class DecisionHistory(Recording):
         point = sync_points.of(decision, sync.observation.pods)
         if self._is_kept(track, decision, point):
             line = msgspec.structs.replace(sync.line, history=replay.write_history(sync.prior_history))
-            packed = kept_syncs.packed(_ENCODER.encode(line) + b"\n")
+            packed = kept_syncs.pack(_ENCODER.encode(line) + b"\n")
             mark = sync_points.mark(decision, is_carried_out=True)
             is_sample = sync_points.outcome(decision) == track.outcome
             self.kept.add(KeptSync((namespace, name), mark, header, is_sample, packed=packed))
@@ -256,7 +252,7 @@ class DecisionHistory(Recording):
         return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
 
     def _note(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
-        """Add the point of a decision, and note what is new in it."""
+        """Add the point of a decision to a track, and set its attributes that the decision changes."""
         outcome = sync_points.outcome(decision)
         is_new = outcome != track.outcome
         if self._is_kept(track, decision, point):

@@ -3,7 +3,8 @@
 Called by `podscaler list`, `podscaler doctor` and the rows of the dashboard and of the terminal view, so that all of
 them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which knows
 the reasons in more detail. The first condition that fits decides, worst first: the target, the pods, the metrics, the
-bounds, the change, what holds a change back.
+bounds, the change, what holds a change back. A new state is a member of HealthState with an entry in SEVERITIES, and is
+found by one of the four functions that `of` calls.
 
 Example: ScalingLimited True with the reason TooManyReplicas is `AtMaximum`, a problem: `its metrics ask for more than
 maxReplicas, which is 10`.
@@ -171,19 +172,17 @@ class _StatusFacts:
         """What the decision was held back by: `its metrics ask for 7, but ...`; `otherwise` where that is not known."""
         if self.decision is None:
             return otherwise
-        trace = self.decision.trace
-        outcome = verdict.of(trace)
-        reason = hold_reasons.reason(trace, outcome)
-        return (
-            f"its metrics ask for {outcome.wanted}, but {reason}"
-            if reason and outcome.wanted is not None
-            else otherwise
-        )
+        outcome = verdict.of(self.decision.trace)
+        reason = hold_reasons.reason(self.decision.trace, outcome)
+        if not reason or outcome.wanted is None:
+            return otherwise
+        return f"its metrics ask for {outcome.wanted}, but {reason}"
 
 
 def _failure(facts: _StatusFacts) -> _Found | None:
+    """The state of an autoscaler that cannot do its work, or not with all metrics; None if it can."""
     able, active = facts.condition(ABLE_TO_SCALE), facts.condition(SCALING_ACTIVE)
-    if able.status == "False" and able.reason not in cooldown.MESSAGES:
+    if able.status == "False" and able.reason not in cooldown.MESSAGES:  # a cooldown is no failure: `_motion`
         state = HealthState.CANNOT_SCALE if able.reason == "FailedUpdateScale" else HealthState.NO_TARGET
         return _of_error(state, able)
     if active.status == "False":
@@ -192,7 +191,7 @@ def _failure(facts: _StatusFacts) -> _Found | None:
         return HealthState.FALLBACK, active.message, _since(active)
     if not facts.is_written:
         return HealthState.UNKNOWN, "no controller has written its status", None
-    failed = sum(not current_metric.type for current_metric in facts.status.current_metrics or ())
+    failed = sum(not each.type for each in facts.status.current_metrics or ())  # upstream leaves theirs empty
     if failed and active.status == "True":
         count = len(facts.spec.metrics or ())
         return HealthState.SOME_METRICS, f"{failed} of its {count} metrics cannot be read", _since(active)
@@ -216,6 +215,7 @@ def _of_error(state: HealthState, condition: Condition) -> _Found:
 
 
 def _bound(facts: _StatusFacts) -> _Found | None:
+    """The state of an autoscaler that minReplicas or maxReplicas holds; None if neither does."""
     limited = facts.condition(SCALING_LIMITED)
     if limited.status != "True":
         return None
@@ -240,6 +240,7 @@ def _is_held_above_maximum(facts: _StatusFacts) -> bool:
 
 
 def _motion(facts: _StatusFacts) -> _Found | None:
+    """The state of an autoscaler that scales, or that a rate, cooldown or window holds; None for others."""
     able, limited, status = facts.condition(ABLE_TO_SCALE), facts.condition(SCALING_LIMITED), facts.status
     if _is_moving(facts):
         is_up = status.desired_replicas > status.current_replicas
@@ -256,6 +257,7 @@ def _motion(facts: _StatusFacts) -> _Found | None:
 
 
 def _at_rest(facts: _StatusFacts) -> _Found:
+    """The state of all other autoscalers: steady, or at zero."""
     zero = facts.condition(SCALED_TO_ZERO)
     if zero.status == "True" and not facts.status.desired_replicas:
         return HealthState.AT_ZERO, "", _since(zero)

@@ -21,7 +21,7 @@ MARK_BYTES = 600
 """The assumed size of a mark in memory."""
 
 
-def packed(line: bytes) -> bytes:
+def pack(line: bytes) -> bytes:
     """The line of a recording, compressed."""
     return zlib.compress(line, COMPRESSION_LEVEL)
 
@@ -63,19 +63,17 @@ class KeptSyncs:
 
     Attributes:
         size_bytes: the size of all of them.
-        dropped_until: the instant (ms) of the newest sync that the limit dropped; None if it has dropped none.
     """
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        self.dropped_until: int | None = None
         self._by_key: dict[Key, dict[str, KeptSync]] = {}
         self._samples: deque[KeptSync] = deque()
         self._changes: deque[KeptSync] = deque()
         self._waiting: list[KeptSync] = []
 
     def add(self, sync: KeptSync) -> None:
-        """Add a sync, the newest of its autoscaler."""
+        """Add a sync, the newest of its autoscaler; it replaces one with the same mark."""
         if (before := self._by_key.get(sync.key, {}).get(sync.mark.id)) is not None:
             self._drop(before)
         self._by_key.setdefault(sync.key, {})[sync.mark.id] = sync
@@ -106,7 +104,7 @@ class KeptSyncs:
         """Encode and compress in a thread what was added since the last call."""
         batch = [kept_sync for kept_sync in self._waiting if not kept_sync.is_dropped]
         self._waiting = []
-        packed_lines = await asyncio.to_thread(lambda: [packed(kept_sync.line()) for kept_sync in batch])
+        packed_lines = await asyncio.to_thread(lambda: [pack(kept_sync.line()) for kept_sync in batch])
         for kept_sync, packed_line in zip(batch, packed_lines, strict=True):
             if not kept_sync.is_dropped:
                 kept_sync.packed, kept_sync.record = packed_line, None
@@ -123,7 +121,6 @@ class KeptSyncs:
         for kept_sync in self._pop_oldest(max_bytes):
             if not kept_sync.is_dropped:
                 self._drop(kept_sync)
-                self.dropped_until = max(kept_sync.mark.at, self.dropped_until or 0)
 
     def _pop_oldest(self, max_bytes: int) -> Iterator[KeptSync]:
         """Remove the oldest syncs from their queues, samples first, while more than `max_bytes` are kept."""

@@ -1,7 +1,7 @@
 """Provides the autoscalers of a cluster to views: rows, details, explanations and what-if, from a running controller.
 
-`podscaler dashboard` attaches a dry run (`new_dry_run`), `podscaler up` its own controller; a terminal view and the
-dashboard's server read. Rules:
+`podscaler dashboard` attaches a dry run (`new_dry_run`), `podscaler up` its own controller; `podscaler.cli.top` and
+`podscaler.dashboard` read. Rules:
 
 1. What the list shows comes from the caches and the history alone: no request.
 2. A detail reads the cluster with the client of the viewer, whose permissions decide.
@@ -52,7 +52,7 @@ DEFAULT_RANGE_MS = 3_600_000
 MARKS_MAX = 2000
 ROW_REFRESH_MS = 300_000
 """After what time a row is sent again although only its sparkline changed."""
-AT_ONCE = 2
+COMPUTED_AT_ONCE = 2
 """How many explanations and what-ifs are computed at the same time."""
 
 
@@ -87,7 +87,7 @@ def new_dry_run(client: Client, settings: ControllerSettings, clock: Clock, hist
 
 
 class _CachedRow(NamedTuple):
-    """A row, with the versions that it was made of, and when (ms)."""
+    """A row, with the version and the object that it was made of, and when (ms)."""
 
     version: int
     autoscaler: Autoscaler
@@ -96,7 +96,7 @@ class _CachedRow(NamedTuple):
 
 
 class LiveCluster:
-    """The autoscalers of one cluster.
+    """The autoscalers of one cluster; `added`, `updated` and `deleted` are called by the cache of autoscalers.
 
     Args:
         history: has the decisions of the controller.
@@ -119,8 +119,8 @@ class LiveCluster:
         self._rows: dict[Key, _CachedRow] = {}
         self._versions: dict[Key, int] = {}
         self._readers: WeakKeyDictionary[Client, ObjectReader] = WeakKeyDictionary()
-        self._computing = asyncio.Semaphore(AT_ONCE)
-        history.listen(self._decided)
+        self._computation_slots = asyncio.Semaphore(COMPUTED_AT_ONCE)
+        history.listen(self._on_decision)
 
     def attach(self, controller: Controller) -> None:
         """Read the caches of this controller from now on; call it before the controller runs."""
@@ -129,16 +129,16 @@ class LiveCluster:
         self.changes.wake()
 
     def added(self, obj: Autoscaler) -> None:
-        """The cache has a new autoscaler."""
+        """Note a new autoscaler."""
         self._touch(obj.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """The cache has a newer version of an autoscaler."""
+        """Note a newer version of an autoscaler."""
         del old
         self._touch(new.key)
 
     def deleted(self, obj: Autoscaler) -> None:
-        """An autoscaler was deleted."""
+        """Forget a deleted autoscaler."""
         self._rows.pop(obj.key, None)
         self._versions.pop(obj.key, None)
         self.changes.delete(obj.key)
@@ -150,7 +150,7 @@ class LiveCluster:
         return self._controller.informers.unready()
 
     def faults(self) -> list[str]:
-        """Why what is shown may be old, a sentence each; empty: the API server responds."""
+        """Why rows may be old, a sentence each; empty: the API server responds."""
         return [] if self._controller is None else self._controller.health.faults()
 
     def keys(self) -> Iterator[Key]:
@@ -171,7 +171,7 @@ class LiveCluster:
         return None
 
     def find_row(self, key: Key) -> AutoscalerRow | None:
-        """The row of an autoscaler; None if there is no such autoscaler."""
+        """The row of an autoscaler, made again if it changed; None if there is no such autoscaler."""
         autoscaler = self._find(key)
         if autoscaler is None:
             return None
@@ -214,7 +214,7 @@ class LiveCluster:
             StatusError: the viewer may not get the autoscaler.
         """
         key, autoscaler = self._get(namespace, name, kind)
-        from_ms, to_ms = self.time_range(from_ms, to_ms)
+        from_ms, to_ms = self._time_range(from_ms, to_ms)
         latest = self._latest(key)
         objects = await self._read(client or self.client, autoscaler, latest)
         row = self.find_row(key)
@@ -236,7 +236,7 @@ class LiveCluster:
             notes=tuple(dict.fromkeys([*self.faults(), *objects.notes])),
         )
 
-    def time_range(self, from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
+    def _time_range(self, from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
         """The range with defaults. Raises UsageError if it ends before it begins."""
         to_ms = self.history.now_ms if to_ms is None else to_ms
         from_ms = to_ms - DEFAULT_RANGE_MS if from_ms is None else from_ms
@@ -266,7 +266,10 @@ class LiveCluster:
         return TimelineChange(key[0], name, track.columns.timeline(at_ms + 1, track.columns.at[-1]), marks)
 
     async def explanation(self, namespace: str, name: str, mark_id: str, *, kind: str = "") -> DecisionView:
-        """The explanation of a mark. Raises UnknownAutoscaler, UnknownDecision."""
+        """The explanation of the decision with this `Mark.id`, or of the newest (`latest`).
+
+        Raises UnknownAutoscaler, UnknownDecision.
+        """
         key, _ = self._get(namespace, name, kind)
         kept_sync = self.history.kept.find(key, mark_id)
         latest = self._latest(key)
@@ -274,7 +277,7 @@ class LiveCluster:
             kept_sync = self._kept_sync(key, latest)
         if kept_sync is None:
             raise UnknownDecision(mark_id)
-        async with self._computing:
+        async with self._computation_slots:
             return await asyncio.to_thread(what_if.explain, kept_sync)
 
     async def what_if(
@@ -287,17 +290,20 @@ class LiveCluster:
         *,
         kind: str = "",
     ) -> WhatIfView:
-        """The what-if about the newest sync, and over a range of time. Raises UnknownAutoscaler, UsageError."""
+        """The what-if with `assignments` (`maxReplicas=20`) about the newest sync, and over a range of time.
+
+        Raises UnknownAutoscaler, UsageError.
+        """
         key, _ = self._get(namespace, name, kind)
-        question = what_if.parse(assignments)
-        from_ms, to_ms = self.time_range(from_ms, to_ms)
+        parsed_assignments = what_if.parse(assignments)
+        from_ms, to_ms = self._time_range(from_ms, to_ms)
         kept_syncs = self.history.kept.of_range(key, from_ms, to_ms)
         latest = self._latest(key)
-        newest = self._kept_sync(key, latest) if latest is not None else kept_syncs[-1] if kept_syncs else None
-        if newest is None:
+        if latest is None and not kept_syncs:
             raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
-        async with self._computing:
-            return await asyncio.to_thread(what_if.compare, question, newest, kept_syncs)
+        newest = kept_syncs[-1] if latest is None else self._kept_sync(key, latest)
+        async with self._computation_slots:
+            return await asyncio.to_thread(what_if.compare, parsed_assignments, newest, kept_syncs)
 
     async def updates(self) -> AsyncIterator[Sequence[Key]]:
         """The keys of autoscalers that changed or are gone, from now on, until the caller stops."""
@@ -309,7 +315,10 @@ class LiveCluster:
             yield [*changed_keys.gone, *changed_keys.changed]
 
     async def _read(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
-        """The objects of a detail; notes alone where the API server does not respond. Raises StatusError."""
+        """The objects of a detail; the cached autoscaler and a note where the API server does not respond.
+
+        Raises UnknownAutoscaler; StatusError 401, 403.
+        """
         scale = latest.observed.observation.scale if latest is not None else None
         selector = scale.selector if isinstance(scale, Scale) else ""
         reader = self._readers.get(client)
@@ -340,9 +349,10 @@ class LiveCluster:
         return key, autoscaler
 
     def _find(self, key: Key) -> Autoscaler | None:
+        """The cached autoscaler; None if there is none, or its kind is not managed."""
         if self._controller is None:
             return None
-        with contextlib.suppress(KeyError):  # a kind that is not managed
+        with contextlib.suppress(KeyError):
             return self._controller.informers.autoscalers.find(key)
         return None
 
@@ -355,24 +365,25 @@ class LiveCluster:
         return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
 
     def _decided_by(self, autoscaler: Autoscaler) -> str:
+        """The field manager that wrote the status; empty if it is not known."""
         assert self._controller is not None, "an autoscaler is known"
         writer = self._controller.informers.autoscalers.find_status_writer(autoscaler.key)
         return writer or (self._own_manager if autoscaler.wire.status.conditions else "")
 
     def _touch(self, key: Key) -> None:
-        """An autoscaler is new, or the object changed."""
+        """Note that an autoscaler is new, or that its row may have changed."""
         if self._find(key) is not None:
             self._versions[key] = self._versions.get(key, 0) + 1
             self.changes.touch(key)
 
-    def _decided(self, key: Key) -> None:
-        """There is a new decision: the row is a changed one where it shows something else, or its sparkline is old."""
+    def _on_decision(self, key: Key) -> None:
+        """Note that the row changed, if more than its sparkline did, or that is old; the time line has a new point."""
         previous_row, autoscaler = self._rows.get(key), self._find(key)
         if previous_row is None or autoscaler is None or self.history.now_ms - previous_row.made_at >= ROW_REFRESH_MS:
             self._touch(key)
             return
         row = self._make_row(autoscaler)
         if msgspec.structs.replace(row, sparkline=previous_row.row.sparkline) == previous_row.row:
-            self.changes.wake()  # the time line has a new point
+            self.changes.wake()
         else:
             self._touch(key)

@@ -42,7 +42,7 @@ class ReadObjects:
         events: of the autoscaler and its target, newest first.
         pods: the pods of the target, as the API has them.
         items: the objects for lint rules.
-        listed: the kinds whose objects are all among `items`.
+        listed: group and kind (in lower case) of the kinds whose objects are all among `items`.
         notes: what could not be read, a sentence each.
     """
 
@@ -55,7 +55,9 @@ class ReadObjects:
 
     def yaml(self) -> str:
         """The object in YAML, without managedFields."""
-        metadata = {name: value for name, value in self.autoscaler.get("metadata", {}).items() if name != _MANAGED}
+        metadata = {
+            name: value for name, value in self.autoscaler.get("metadata", {}).items() if name != "managedFields"
+        }
         return str(yaml.safe_dump(self.autoscaler | {"metadata": metadata}, sort_keys=False, allow_unicode=True))
 
     def conditions(self) -> tuple[ConditionView, ...]:
@@ -85,9 +87,6 @@ class ReadObjects:
         )
 
 
-_MANAGED = "managedFields"
-
-
 class ObjectReader:
     """Reads the objects around autoscalers with one client.
 
@@ -105,10 +104,11 @@ class ObjectReader:
 
         Args:
             kind, namespace, name: of the autoscaler.
-            selector: of the target's pods; empty if it is not known, and no pods are read.
+            selector: of the target's pods; empty if it is not known, and no pods are returned.
 
         Raises:
             StatusError: the autoscaler itself cannot be read (404, 403, no connection).
+            TimeoutError: the response about it takes longer than READ_TIMEOUT_S.
         """
         async with asyncio.timeout(READ_TIMEOUT_S):
             obj = await self._get(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
@@ -116,12 +116,17 @@ class ObjectReader:
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
         events, target_events, pods, *_ = await asyncio.gather(
-            self._try(objects, "events", self._events(namespace, name, kind.kind)),
-            self._try(objects, "events of the target", self._events(namespace, target_name, reference.get("kind", ""))),
-            self._try(objects, "pods", self._list("", "v1", namespace, "pods", [("labelSelector", selector)])),
-            self._try(objects, "the target", self._add_target(objects, namespace, reference)),
-            self._try(objects, "autoscalers of the namespace", self._add_autoscalers(objects, namespace)),
-            *[self._try(objects, plural, self._add(objects, namespace, plural, name)) for plural, name in _ALWAYS],
+            self._read_or_note(objects, "events", self._events(namespace, name, kind.kind)),
+            self._read_or_note(
+                objects, "events of the target", self._events(namespace, target_name, reference.get("kind", ""))
+            ),
+            self._read_or_note(objects, "pods", self._list("", "v1", namespace, "pods", [("labelSelector", selector)])),
+            self._read_or_note(objects, "the target", self._add_target(objects, namespace, reference)),
+            self._read_or_note(objects, "autoscalers of the namespace", self._add_autoscalers(objects, namespace)),
+            *[
+                self._read_or_note(objects, plural, self._add(objects, namespace, plural, name))
+                for plural, name in _LINTED_KINDS
+            ],
         )
         objects.events = [*(events or ()), *(target_events or ())]
         objects.pods = list(pods or ()) if selector else []
@@ -129,8 +134,8 @@ class ObjectReader:
             objects.items += reading.items(objects.autoscaler, DocumentOrigin())
         return objects
 
-    async def _try(self, objects: ReadObjects, subject: str, reading_part: Awaitable[_T]) -> _T | None:
-        """The result; None with a note where it cannot be read."""
+    async def _read_or_note(self, objects: ReadObjects, subject: str, reading_part: Awaitable[_T]) -> _T | None:
+        """The result of `reading_part`; None, with a note in `objects`, where it cannot be read."""
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 return await reading_part
@@ -186,7 +191,8 @@ class ObjectReader:
             raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None
 
 
-_ALWAYS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange"))
+_LINTED_KINDS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange"))
+"""Resource and kind of further objects of the namespace that lint rules read."""
 
 
 def _condition(obj: JsonObject) -> ConditionView:

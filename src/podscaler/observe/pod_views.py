@@ -13,7 +13,7 @@ from podscaler.explain import metric_words
 from podscaler.observe.autoscaler_rows import milliseconds
 from podscaler.observe.views import PodView
 
-RULE_TEXTS = {
+RULE_TEXTS = {  # of each rule whose group is not COUNTED
     PodRule.DELETING: "it is being deleted",
     PodRule.FAILED: "it has failed",
     PodRule.PENDING: "it is pending",

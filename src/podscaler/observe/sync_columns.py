@@ -21,6 +21,8 @@ _UNKNOWN = -(2**31)
 """What a column of counts has for None."""
 _UNKNOWN_LONG = -(2**63)
 """What a column of a metric has for None."""
+_COUNT_MAX = 2**31 - 1
+_VALUE_MAX = 2**63 - 1
 _COUNTS = ("replicas", "desired", "limited", "ready", "min", "max")
 _POINT_BYTES = 8 + 4 * len(_COUNTS)
 """The size of one point: an instant of 64 bits and counts of 32 bits."""
@@ -49,7 +51,7 @@ class SyncColumns:
         self._counts: dict[str, array[int]] = {name: array("i") for name in _COUNTS}
         self._metrics: dict[str, _Metric] = {}
         self._tolerances = (0.0, 0.0)
-        self._thinned = 0
+        self._length_thinned = 0
 
     def __len__(self) -> int:
         return len(self.at)
@@ -66,10 +68,10 @@ class SyncColumns:
         self.at.append(point.at)
         for name, column in self._counts.items():
             value = getattr(point, name)
-            column.append(_UNKNOWN if value is None else min(value, 2**31 - 1))
-        for metric in _distinct(point.metrics):
-            self._metrics.setdefault(metric.name, _Metric(metric.unit)).unit = metric.unit
+            column.append(_UNKNOWN if value is None else min(value, _COUNT_MAX))
         metrics_by_name = {metric.name: metric for metric in _distinct(point.metrics)}
+        for metric in metrics_by_name.values():
+            self._metrics.setdefault(metric.name, _Metric(metric.unit)).unit = metric.unit
         for name, columns in self._metrics.items():
             point_metric = metrics_by_name.get(name)
             for values, value in (
@@ -77,7 +79,7 @@ class SyncColumns:
                 (columns.target, point_metric and point_metric.target),
             ):
                 values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))
-                values.append(_UNKNOWN_LONG if value is None else max(min(value, 2**63 - 1), 1 - 2**63))
+                values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
         if point.tolerances is not None:
             self._tolerances = point.tolerances
 
@@ -86,16 +88,16 @@ class SyncColumns:
         self._keep(range(bisect_left(self.at, at_ms), len(self.at)))
 
     def thin(self, now_ms: int) -> None:
-        """Thin old points, where enough points were added since the last time."""
-        if len(self.at) - self._thinned < THINNED_AT_POINTS:
+        """Thin old points, if THINNED_AT_POINTS were added since the last time."""
+        if len(self.at) - self._length_thinned < THINNED_AT_POINTS:
             return
         self._keep(self._essential(now_ms - DETAILED_MS))
-        self._thinned = len(self.at)
+        self._length_thinned = len(self.at)
 
     def halve(self) -> None:
         """Drop the older half of the points."""
         self._keep(range((len(self.at) + 1) // 2, len(self.at)))
-        self._thinned = min(self._thinned, len(self.at))
+        self._length_thinned = min(self._length_thinned, len(self.at))
 
     def timeline(self, from_ms: int, to_ms: int) -> DecisionTimeline:
         """The points from one instant to another, both included; at most POINTS_MAX."""
@@ -139,7 +141,7 @@ class SyncColumns:
         """The indexes of a range; of one with too many points those of the extremes in equal groups, and the last."""
         if end - first <= POINTS_MAX:
             return range(first, end)
-        groups, kept_indexes = POINTS_MAX // 6, {first, end - 1}
+        groups, kept_indexes = POINTS_MAX // 6, {first, end - 1}  # two extremes of three columns in each group
         series = [self._counts["replicas"], self._counts["desired"]]
         series += [columns.current for columns in self._metrics.values()][:1]
         for group in range(groups):
@@ -172,7 +174,7 @@ class SyncColumns:
             columns.target = array("q", [columns.target[index] for index in indexes])
             if all(value == _UNKNOWN_LONG for value in columns.target):
                 del self._metrics[name]
-        self._thinned = min(self._thinned, len(self.at))
+        self._length_thinned = min(self._length_thinned, len(self.at))
 
 
 def _known_values(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[int | None, ...]:

@@ -37,16 +37,16 @@ class ChangeLog:
         self.version = 0
         self._changed: OrderedDict[Key, int] = OrderedDict()
         self._gone: OrderedDict[Key, int] = OrderedDict()
-        self._forgotten = 0
-        self._moved = asyncio.Event()
+        self._forgotten = 0  # the version of the newest deletion that was dropped
+        self._change = asyncio.Event()
 
     def touch(self, key: Key) -> None:
-        """An autoscaler is new, or its view may have changed."""
+        """Log that an autoscaler is new, or that its view may have changed."""
         self._gone.pop(key, None)
         self._put(self._changed, key)
 
     def delete(self, key: Key) -> None:
-        """An autoscaler is gone."""
+        """Log that an autoscaler was deleted."""
         self._changed.pop(key, None)
         self._put(self._gone, key)
         if len(self._gone) > GONE_MAX:
@@ -60,10 +60,10 @@ class ChangeLog:
     async def wait(self, version: int) -> None:
         """Return once there are changes after a version."""
         while self.version <= version:
-            await self._moved.wait()
+            await self._change.wait()
 
     def wake(self) -> None:
-        """Have `wait` return although no autoscaler changed."""
+        """Let `wait` return although no autoscaler changed, as time lines have new points."""
         self.version += 1
         self._notify()
 
@@ -74,8 +74,8 @@ class ChangeLog:
         self._notify()
 
     def _notify(self) -> None:
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
+        change, self._change = self._change, asyncio.Event()
+        change.set()
 
 
 def _after(log: "OrderedDict[Key, int]", version: int) -> list[Key]:

@@ -40,29 +40,29 @@ def explain(kept_sync: KeptSync) -> DecisionView:
     return DecisionView(_data(explanation), explained.text(explanation))
 
 
-def parse(assignments: Sequence[str]) -> tuple[Assignment, ...]:
+def parse(texts: Sequence[str]) -> tuple[Assignment, ...]:
     """The assignments of texts such as `maxReplicas=20`. Raises UsageError."""
-    if not assignments:
+    if not texts:
         raise UsageError("what-if needs assignments such as maxReplicas=20")
-    return tuple([assignment for text in assignments for assignment in what_if.parse(text)])
+    return tuple([assignment for text in texts for assignment in what_if.parse(text)])
 
 
-def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequence[KeptSync]) -> WhatIfView:
+def compare(assignments: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequence[KeptSync]) -> WhatIfView:
     """The what-if, of the latest sync and over time.
 
     Args:
-        question: the assignments.
+        assignments: the changes of the spec and of flags.
         latest: the newest sync.
         kept_syncs: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
 
     Raises:
         UsageError: an assignment cannot be used.
     """
-    replayed, sync, decision = _decide(latest)
-    facts = decide_again.recorded_facts(sync, replayed.settings)
+    replayer, sync, decision = _decide(latest)
+    facts = decide_again.recorded_facts(sync, replayer.settings)
     before = explained.of_decision(decision)
-    after = explained.of_decision(decide_again.decide_again(question, facts), TraceSource.WHAT_IF)
-    compared = comparison.of(before, after, ",".join(str(assignment) for assignment in question))
+    after = explained.of_decision(decide_again.decide_again(assignments, facts), TraceSource.WHAT_IF)
+    compared = comparison.of(before, after, ",".join(str(assignment) for assignment in assignments))
     rows = [row for row in compared.rows if row.as_it_is != row.what_if]
     comparison_now = WhatIfNow(
         before=_data(before),
@@ -70,29 +70,30 @@ def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequ
         differences=tuple([f"{row.label}: {row.as_it_is}, with the change {row.what_if}" for row in rows]),
         text=comparison.full_text(compared, before),
     )
-    return WhatIfView(comparison_now, _over_time(question, kept_syncs[-SYNCS_MAX:]), patch(question, facts))
+    return WhatIfView(comparison_now, _over_time(assignments, kept_syncs[-SYNCS_MAX:]), patch(assignments, facts))
 
 
-def patch(question: tuple[Assignment, ...], facts: DecisionFacts) -> str:
+def patch(assignments: tuple[Assignment, ...], facts: DecisionFacts) -> str:
     """A merge patch in YAML that makes the changes of the spec; without those of flags. Raises UsageError."""
     before, after = (
-        msgspec.to_builtins(what_if.apply(assignments, facts.wire, facts.flags)[0]) for assignments in ((), question)
+        msgspec.to_builtins(what_if.apply(applied, facts.wire, facts.flags)[0]) for applied in ((), assignments)
     )
     changed_fields = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
     return str(yaml.safe_dump({"spec": changed_fields}, sort_keys=False, allow_unicode=True)) if changed_fields else ""
 
 
-def _over_time(question: tuple[Assignment, ...], kept_syncs: Sequence[KeptSync]) -> WhatIfOverTime:
+def _over_time(assignments: tuple[Assignment, ...], kept_syncs: Sequence[KeptSync]) -> WhatIfOverTime:
+    """Each sync decided again; one about which the assignments cannot be decided has None."""
     at: list[int] = []
     limited: list[int | None] = []
     carried_history: History | None = None
     for kept_sync in kept_syncs:
-        replayed, sync = _parse_sync(kept_sync)
-        facts = decide_again.recorded_facts(sync, replayed.settings)
+        replayer, sync = _parse_sync(kept_sync)
+        facts = decide_again.recorded_facts(sync, replayer.settings)
         facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
         at.append(kept_sync.mark.at)
         try:
-            decision = decide_again.decide_again(question, facts)
+            decision = decide_again.decide_again(assignments, facts)
         except UsageError:  # the spec of that time lacks what is assigned, or the metric was not read
             limited.append(None)
             continue
@@ -109,15 +110,15 @@ def _carried(recorded: History, carried: History | None) -> History:
 
 
 def _parse_sync(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
-    replayed = Replay(recording.read_header(kept_sync.header))
-    sync = replayed.parse(kept_sync.line())
+    replayer = Replay(recording.read_header(kept_sync.header))
+    sync = replayer.parse(kept_sync.line())
     assert sync is not None, "a kept line is that of a sync"
-    return replayed, sync
+    return replayer, sync
 
 
 def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
-    replayed, sync = _parse_sync(kept_sync)
-    return replayed, sync, replayed.decide(sync)
+    replayer, sync = _parse_sync(kept_sync)
+    return replayer, sync, replayer.decide(sync)
 
 
 def _data(explanation: Explanation) -> dict[str, Any]:

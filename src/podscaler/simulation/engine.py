@@ -38,8 +38,8 @@ from podscaler.simulation.world.workload import VirtualWorkload
 def simulate(scenario: SimulationScenario) -> Iterator[SimulatedSync]:
     """The syncs of a scenario in order, each as soon as it is made.
 
-    Raises ValueError if the scenario contradicts itself: an autoscaler without its workload or without values of a
-    metric, two demands for one resource, a pod larger than a node.
+    Raises ValueError, at the call, if the scenario contradicts itself: an autoscaler without its workload or without
+    values of a metric, two demands for one resource, a pod larger than a node.
     """
     return _Simulation(scenario).run()
 
@@ -87,7 +87,7 @@ class _Simulation:
     def run(self) -> Iterator[SimulatedSync]:
         """Run all events until the end of the scenario, and yield a sync of each autoscaler where one is due."""
         while self._event_queue.run_next(self._scenario.duration_ms) is not None:
-            for at_ms in self._due_syncs_ms:
+            for at_ms in self._due_syncs_ms:  # the event only marks the sync, since an action cannot yield
                 for autoscaler in self._autoscalers:
                     yield self._sync(autoscaler, at_ms)
             self._due_syncs_ms.clear()

@@ -1,6 +1,7 @@
 """Provides what the metrics APIs return in a simulation: samples of resources, and values of other metrics.
 
-Called by `podscaler.simulation.engine` for each metric of a sync. Values come from the feeds of the scenario, from the
+Called by `podscaler.simulation.engine` for each metric of a sync; `podscaler.simulation.files.scenario_file` makes a
+MetricFeeds to check a scenario. Values come from the feeds of the scenario, from the
 load of the workload, or from `podscaler.simulation.world.sampling`.
 """
 
@@ -20,7 +21,7 @@ from podscaler.simulation.world.workload import VirtualWorkload
 
 
 class MetricFeeds:
-    """The values of all metrics of a scenario.
+    """The values of all metrics of a scenario. A new type of metric: a case in `measurement` and `_check_metric`.
 
     Raises ValueError if an autoscaler uses a metric that the scenario has no values of.
     """

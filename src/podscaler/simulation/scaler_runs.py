@@ -1,6 +1,6 @@
 """Runs a workload under a scaler that is no HorizontalPodAutoscaler, in the world of the exact engine.
 
-Called by `podscaler.simulation.evaluation`, which compares autoscalers with other ways to scale. The scaler sees the
+Called by `podscaler.simulation.evaluation.comparison`, for candidates that are no specs. The scaler sees the
 state of the workload at its own ticks; states are yielded at the instants at which the scenario's autoscalers would
 sync, so that all candidates are measured at the same instants. At an instant that is both, the state comes first.
 """

@@ -35,7 +35,7 @@ class VirtualClock:
         self._start_ns += round(by_s * NANOSECONDS)
 
     async def sleep(self, delay_s: float) -> None:
-        """Return once `advance` has moved time past the delay."""
+        """Return once `advance` has moved time past the delay; one of 0 or less only yields to the event loop once."""
         if delay_s <= 0:
             await asyncio.sleep(0)
             return
@@ -55,12 +55,13 @@ class VirtualClock:
         while self._sleepers and self._sleepers[0][0] <= end_ns:
             due_ns, _, future = heapq.heappop(self._sleepers)
             self._elapsed_ns = max(self._elapsed_ns, due_ns)
-            if not future.done():
+            if not future.done():  # else the sleeper was cancelled
                 future.set_result(None)
                 await self._settle(turns)
         self._elapsed_ns = end_ns
         await self._settle(turns)
 
     async def _settle(self, turns: int) -> None:
+        """Run `turns` iterations of the event loop without moving time."""
         for _ in range(turns):
             await asyncio.sleep(0)

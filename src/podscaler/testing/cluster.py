@@ -1,8 +1,11 @@
 """A fake API server in memory, with the objects that an autoscaling controller uses: `FakeCluster`, a Transport.
 
-Tests and benchmarks of controllers give it to a Client. It has HPAs, pods, scales of Deployments, resource metrics,
-events, ConfigMaps and Leases, with the resource versions, watches and conflicts of an API server. Nothing is validated
-or defaulted. Errors are injected with `interfere` and `fail`. A further path: add it to `_answer`.
+Tests and benchmarks of controllers give it to a `podscaler.kube.client.client.Client`. It has HPAs, pods, scales of
+Deployments, resource metrics, events, ConfigMaps and Leases, with the resource versions, watches and conflicts of an
+API server. Nothing is validated or defaulted. Errors are injected with `interfere` and `fail`.
+
+A request is answered by what a test has injected, by `_of_namespace` (GETs within a namespace), else by `_answer`; a
+further path is added there.
 """
 
 import asyncio
@@ -20,6 +23,11 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 from podscaler.testing.transport import Feed, Reply, ScriptedStream, TransportFailure, json_answer
 
 Object = dict[str, Any]
+"""An object as JSON."""
+
+NAMESPACE = "shop"
+"""The namespace of objects where none is stated."""
+
 HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 POD_AUTOSCALERS = "/apis/podscaler.dev/v1alpha1/podautoscalers"
 PODS = "/api/v1/pods"
@@ -40,14 +48,14 @@ DISCOVERY: Mapping[str, Object] = {
 
 @dataclass
 class Collection:
-    """The objects of one resource, by namespace and name, and their watches."""
+    """The objects of one resource, by namespace and name, and the open watches of them in all namespaces."""
 
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     watchers: list[Feed] = field(default_factory=list)
 
-    def announce(self, kind: str, obj: Object) -> None:
-        """Send a watch event (ADDED, MODIFIED or DELETED) to all watches."""
-        line = msgspec.json.encode({"type": kind, "object": obj})
+    def announce(self, event_type: str, obj: Object) -> None:
+        """Send a watch event of that type (ADDED, MODIFIED or DELETED) to all watches; `objects` stay as they are."""
+        line = msgspec.json.encode({"type": event_type, "object": obj})
         for feed in self.watchers:
             feed.send(line)
 
@@ -60,10 +68,14 @@ class FakeCluster:
 
     Attributes:
         requests: all requests, in order.
+        collections: the resources that can be listed and watched, by the path of their list in all namespaces.
+        scales: the scale of each Deployment, by namespace and name.
+        usage: the CPU usage of each pod as a quantity, by namespace and name.
         events: the Event objects that were created or patched, as sent.
         config_maps: the ConfigMaps of kube-system, by name.
         leases: the Leases of kube-system, by name; clients can only read them.
-        hold_deployments: whether changes of Deployments are kept from their watch.
+        hold_deployments: whether changes of Deployments are kept from their list and watch until `tell_deployment`
+            is called without it.
     """
 
     server = "https://10.0.0.1:443"
@@ -83,14 +95,14 @@ class FakeCluster:
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
         self._failing: dict[str, Reply] = {}
 
-    # For tests.
+    # For tests. Where an object that is to be changed does not exist, they raise KeyError.
 
     def put_autoscaler(
         self,
         name: str,
         spec: Object,
         *,
-        namespace: str = "shop",
+        namespace: str = NAMESPACE,
         uid: str = "u1",
         annotations: Mapping[str, str] | None = None,
         path: str = HPAS,
@@ -103,7 +115,7 @@ class FakeCluster:
         obj = {"metadata": meta | {"generation": generation}, "spec": spec, "status": status}
         self._store(path, obj)
 
-    def report(self, name: str, status: Object, *, manager: str, at: str, namespace: str = "shop") -> None:
+    def report(self, name: str, status: Object, *, manager: str, at: str, namespace: str = NAMESPACE) -> None:
         """Write the status of an HPA as another controller `manager` does; `at` is the time in managedFields."""
         old = self.collections[HPAS].objects[namespace, name]
         entry = {"manager": manager, "operation": "Update", "subresource": "status", "time": at}
@@ -114,18 +126,18 @@ class FakeCluster:
         """Serve the resource podautoscalers from now on."""
         self.collections[POD_AUTOSCALERS] = Collection()
 
-    def label_autoscaler(self, name: str, *, namespace: str = "shop", **labels: str) -> None:
+    def label_autoscaler(self, name: str, *, namespace: str = NAMESPACE, **labels: str) -> None:
         """Replace the labels of an HPA, which keeps its generation."""
         old = self.collections[HPAS].objects[namespace, name]
         self._store(HPAS, old | {"metadata": old["metadata"] | {"labels": labels}})
 
-    def delete(self, path: str, name: str, *, namespace: str = "shop") -> None:
+    def delete(self, path: str, name: str, *, namespace: str = NAMESPACE) -> None:
         """Delete an object of the collection at `path`."""
         obj = self.collections[path].objects.pop((namespace, name))
         tombstone = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
         self.collections[path].announce("DELETED", tombstone)
 
-    def put_deployment(self, name: str, replicas: int, *, namespace: str = "shop", selector: str = "") -> None:
+    def put_deployment(self, name: str, replicas: int, *, namespace: str = NAMESPACE, selector: str = "") -> None:
         """Create a Deployment with so many replicas, without pods; `selector` is by default app=NAME."""
         self.scales[namespace, name] = {
             "kind": "Scale",
@@ -136,8 +148,11 @@ class FakeCluster:
         }
         self.tell_deployment(name, namespace=namespace)
 
-    def tell_deployment(self, name: str, *, namespace: str = "shop") -> None:
-        """Send the Deployment's present state to its watches, unless `hold_deployments` is set."""
+    def tell_deployment(self, name: str, *, namespace: str = NAMESPACE) -> None:
+        """Send the Deployment's present state to its watches; does nothing while `hold_deployments` is set.
+
+        Its selector must be one label, as KEY=VALUE. Without `lists_deployments` there is nothing to send.
+        """
         collection = self.collections.get(DEPLOYMENTS)
         if collection is None or self.hold_deployments:
             return
@@ -148,11 +163,11 @@ class FakeCluster:
             "spec": dict(scale["spec"]) | {"selector": {"matchLabels": {key: value}}},
             "status": {"replicas": scale["status"]["replicas"]},
         }
-        kind = "MODIFIED" if (namespace, name) in collection.objects else "ADDED"
+        event_type = "MODIFIED" if (namespace, name) in collection.objects else "ADDED"
         collection.objects[namespace, name] = obj
-        collection.announce(kind, obj)
+        collection.announce(event_type, obj)
 
-    def put_pod(self, name: str, app: str, cpu: str, *, namespace: str = "shop", request: str = "1") -> None:
+    def put_pod(self, name: str, app: str, cpu: str, *, namespace: str = NAMESPACE, request: str = "1") -> None:
         """Create or replace a pod that has been Ready since 2025, with its CPU usage and request."""
         long_ago = "2025-12-31T00:00:00Z"
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": long_ago}
@@ -167,29 +182,35 @@ class FakeCluster:
         )
 
     def interfere(self, method: str, path: str, *replies: Reply | Callable[[Request], Reply | None]) -> None:
-        """Reply to the next requests of `method` to `path` with `replies`; a function returns None for no effect."""
+        """Reply to the next requests of `method` to `path` (without query) with one of `replies` each, in order.
+
+        A function gets the request, and may return None: the request has its usual response.
+        """
         self._interference.setdefault((method, path), deque()).extend(replies)
 
     def fail(self, reply: Reply, *, below: str = "/") -> None:
-        """Reply to every request whose path begins with `below` with `reply` until `recover`; "/" cuts watches, too."""
+        """Reply to every request whose path begins with `below` with `reply` until `recover`.
+
+        With "/" the watches end, too: broken with the cause of a TransportFailure, and normally for another reply.
+        """
         self._failing[below] = reply
         if below == "/":
             self.end_watches(reply.cause if isinstance(reply, TransportFailure) else "")
 
     def recover(self) -> None:
-        """Undo `interfere` and `fail`."""
+        """Undo `interfere` and `fail`; watches that have ended stay so."""
         self._interference.clear()
         self._failing.clear()
 
     def end_watches(self, cause: str = "") -> None:
-        """End all watches normally, or break their connections with `cause`."""
+        """End all watches normally, or, if `cause` is not empty, break their connections with it."""
         for collection in self.collections.values():
             for feed in collection.watchers:
                 feed.cut(cause) if cause else feed.end()
             collection.watchers.clear()
 
     def asked(self, method: str, fragment: str = "") -> list[str]:
-        """Path and query of the requests of `method` that contain `fragment`."""
+        """Path and query of the requests of `method` in which `fragment` occurs, in order."""
         return [request.target for request in self.requests if request.method == method and fragment in request.target]
 
     # The Transport.
@@ -242,6 +263,7 @@ class FakeCluster:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
 
     def _answer(self, request: Request) -> Response:
+        """The usual response to a request that `_of_namespace` does not answer; 404 for an unknown path."""
         if request.path in DISCOVERY:
             return json_answer(DISCOVERY[request.path])
         if request.path == POD_AUTOSCALERS and request.path not in self.collections:
@@ -282,6 +304,7 @@ class FakeCluster:
         return refusal(404, "NotFound", f'{plural} "{name}" not found') if found is None else json_answer(found)
 
     def _config_map(self, request: Request) -> Response:
+        """The response to a POST, GET or merge PATCH of a ConfigMap; a PATCH may have a resourceVersion to compare."""
         name = request.path.removeprefix(CONFIG_MAPS).removeprefix("/")
         body = msgspec.json.decode(request.body or b"{}")
         if request.method == "POST":
@@ -319,20 +342,22 @@ class FakeCluster:
         return json_answer({"kind": "PodMetricsList", "items": items})
 
     def _scale(self, request: Request) -> Response:
+        """The response to a GET or PUT of a scale; all pods that a PUT asks for count as made at once."""
         _, _, _, _, _, namespace, plural, name, *_ = request.path.split("/")
         scale = self.scales.get((namespace, name))
         if scale is None:
             return refusal(404, "NotFound", f'{plural}.apps "{name}" not found')
         if request.method == "PUT":
-            wanted = msgspec.json.decode(request.body or b"{}")
-            if wanted["metadata"]["resourceVersion"] != scale["metadata"]["resourceVersion"]:
+            sent_scale = msgspec.json.decode(request.body or b"{}")
+            if sent_scale["metadata"]["resourceVersion"] != scale["metadata"]["resourceVersion"]:
                 return conflict(f"{plural}.apps", name)
-            scale["spec"]["replicas"] = scale["status"]["replicas"] = wanted["spec"].get("replicas", 0)
+            scale["spec"]["replicas"] = scale["status"]["replicas"] = sent_scale["spec"].get("replicas", 0)
             scale["metadata"]["resourceVersion"] = self._next_version()
             self.tell_deployment(name, namespace=namespace)
         return json_answer(scale)
 
     def _write_status(self, request: Request) -> Response:
+        """Replace the status of an autoscaler by that of the sent object, whose resourceVersion must be current."""
         _, _, group, version, _, namespace, plural, name, _ = request.path.split("/")
         path = f"/apis/{group}/{version}/{plural}"
         old = self.collections[path].objects.get((namespace, name))
@@ -344,12 +369,13 @@ class FakeCluster:
         return json_answer(self._store(path, old | {"status": sent_object["status"]}))
 
     def _store(self, path: str, obj: Object) -> Object:
+        """Store an object with a new resourceVersion, send it to the watches, and return it."""
         collection = self.collections[path]
         obj = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
         key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
-        kind = "MODIFIED" if key in collection.objects else "ADDED"
+        event_type = "MODIFIED" if key in collection.objects else "ADDED"
         collection.objects[key] = obj
-        collection.announce(kind, obj)
+        collection.announce(event_type, obj)
         return obj
 
     def _next_version(self) -> str:

@@ -47,8 +47,8 @@ class PlayedProcess:
     """A fake process, which the test ends with `exited`.
 
     Attributes:
-        obeys: whether any signal ends it; SIGKILL always does.
         pid: a made-up process id.
+        obeys: whether any signal ends it; SIGKILL always does.
         exited: done with the exit code, or with the negative number of the signal that ended the process.
         signals: the names of the signals that were sent to it, each with the second of the clock.
     """
@@ -60,7 +60,7 @@ class PlayedProcess:
     signals: list[tuple[str, float]] = field(default_factory=list)
 
     def signal_group(self, number: int) -> None:
-        """Record the signal, which may end the process."""
+        """Record the signal, which may end the process; one to a process that has ended is not recorded."""
         if self.exited.done():
             return
         self.signals.append((signal.Signals(number).name, self.clock.monotonic_s()))
@@ -76,13 +76,13 @@ class PlayedContainers:
 
     Attributes:
         host: the dependencies for a `PodWorker`.
-        starts: the containers that were started, each with the second of the clock.
-        launches: the configuration of each container's last start.
-        processes: the process of each container's last start.
+        starts: the names of the containers whose start was tried, each with the second of the clock.
+        launches: the configuration of each container's last start, by name.
+        processes: the process of each container's last start that did not fail, by name.
         obedient: whether signals end the processes of later starts.
         unstartable: names of containers whose start fails.
-        answers: the outcomes of the probe or hook whose command begins with the key; True after the last one.
-        checks: the probes and hooks that were run, each with the second of the clock.
+        answers: the outcomes of a probe or hook, by the first word of its command; True after the last one.
+        checks: the first words of the commands of probes and hooks that were run, each with the second of the clock.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class PlayedContainers:
         self.unstartable: set[str] = set()
         self.answers: dict[str, Iterator[bool]] = {}
         self.checks: list[tuple[str, float]] = []
-        self._pids = count(1000)
+        self._made_up_pids = count(1000)
         threads = InlineThreads()
         self.host = Dependencies(
             registry=registry,
@@ -119,7 +119,7 @@ class PlayedContainers:
         )
 
     def exit(self, name: str, code: int = 1) -> None:
-        """Let the process of the container `name` exit with `code`."""
+        """Let the running process of the container `name` exit with `code`."""
         self.processes[name].exited.set_result(code)
 
     async def _start(
@@ -130,30 +130,33 @@ class PlayedContainers:
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
-        on_end: Callable[[ContainerProcess, int], None],
+        on_cleaned_up: Callable[[ContainerProcess, int], None],
     ) -> ContainerProcess:
+        """Make a process that runs until `exit` or a signal, as `Dependencies.start_process`. Raises StartFailure."""
         name = log_path.parent.name
         self.starts.append((name, self.clock.monotonic_s()))
         self.launches[name] = config
         if name in self.unstartable:
             raise StartFailure(f'exec: "{config.argv[0]}": no such file or directory')
-        process = PlayedProcess(next(self._pids), self.clock, asyncio.get_running_loop().create_future(), self.obedient)
+        exited = asyncio.get_running_loop().create_future()
+        process = PlayedProcess(next(self._made_up_pids), self.clock, exited, self.obedient)
         self.processes[name] = process
         log = deps.logs.open(log_path)
         started = ContainerProcess(process, log, container_id, self.clock.now_ns())  # type: ignore[arg-type]  # played
 
-        async def settle() -> None:
+        async def report_exit() -> None:
             code = await process.exited
             on_exit()
-            on_end(started, code)
+            on_cleaned_up(started, code)
 
-        deps.background.start(settle(), f"played container {name}")
+        deps.background.start(report_exit(), f"played container {name}")
         return started
 
     async def _run_handler(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> HandlerOutcome:
-        name = handler["exec"]["command"][0]
-        self.checks.append((name, self.clock.monotonic_s()))
-        ok = next(self.answers.get(name, iter(())), True)
-        return HandlerOutcome(ok, "" if ok else f"{name} said no")
+        """The next outcome of an exec handler; other handlers are not played."""
+        command = handler["exec"]["command"][0]
+        self.checks.append((command, self.clock.monotonic_s()))
+        is_success = next(self.answers.get(command, iter(())), True)
+        return HandlerOutcome(is_success, "" if is_success else f"{command} said no")

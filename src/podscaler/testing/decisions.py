@@ -53,7 +53,7 @@ def container_resource(
 
 
 def target(utilization: int | None, average: str | None) -> Json:
-    """The MetricTarget of a resource: Utilization in percent, or AverageValue."""
+    """The MetricTarget of a resource: Utilization in percent, or AverageValue; without a value if both are None."""
     if utilization is not None:
         return {"type": "Utilization", "averageUtilization": utilization}
     return {"type": "AverageValue", "averageValue": average} if average is not None else {"type": "AverageValue"}
@@ -68,7 +68,7 @@ def pods_metric(average: str = "1", *, name: str = "rps", selector: Json | None 
 def object_metric(
     *, value: str | None = None, average: str | None = None, selector: Json | None = None, kind: str = ""
 ) -> Json:
-    """An Object metric of the Ingress `main`; `kind` overrides the type of its target."""
+    """An Object metric of the Ingress `main`; its target has the type `kind`, by default that of the given amount."""
     target: Json = {"type": kind or ("Value" if value is not None else "AverageValue")}
     target |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
     source = {
@@ -80,7 +80,7 @@ def object_metric(
 
 
 def external_metric(*, value: str | None = None, average: str | None = None, selector: Json | None = None) -> Json:
-    """An External metric `queue`."""
+    """An External metric `queue`; its target is a Value with `value`, else an AverageValue."""
     target: Json = {"type": "Value" if value is not None else "AverageValue"}
     target |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
     return {"type": "External", "external": {"metric": {"name": "queue", "selector": selector}, "target": target}}
@@ -98,7 +98,9 @@ def scaler(
     """The parsed spec of the HPA default/web; without metrics it has CPU at 50 %.
 
     Args:
+        metrics: entries of spec.metrics, as JSON.
         least, most: minReplicas and maxReplicas.
+        target_ref: scaleTargetRef; None: the Deployment `web`.
         on_failure: the spec's `onMetricFailure`, which PodAutoscalers have.
     """
     wire = {
@@ -114,14 +116,14 @@ def scaler(
 
 
 def metric_of(entry: Json, emulation: Emulation = V1_37) -> metric_spec.Metric:
-    """One entry of spec.metrics, parsed."""
+    """One entry of spec.metrics (JSON), parsed for the namespace `default`."""
     return metric_spec.parse(msgspec.convert(entry, autoscaling.MetricSpec), "default", emulation)
 
 
 def rules(
     *policies: tuple[str, int, int], window: int | None = None, select: str | None = None, tolerance: str | None = None
 ) -> Json:
-    """The HPAScalingRules of one direction; policies are (type, value, periodSeconds)."""
+    """The HPAScalingRules of one direction as JSON; policies are (type, value, periodSeconds), `window` in seconds."""
     policy_objects = [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in policies]
     return {
         "stabilizationWindowSeconds": window,
@@ -145,7 +147,8 @@ def pod(
 
     Args:
         ready: the status of the Ready condition; None if the pod has no such condition.
-        started, changed: the start, and the last transition of Ready, in seconds from NOW.
+        deleting: whether it has a deletionTimestamp.
+        started, changed: the start (None: not started) and the last transition of Ready, in seconds from NOW.
         requests_milli: requests by resource, in thousandths; 1 CPU by default.
     """
     requests = requests_milli or {"cpu": 1000}
@@ -168,7 +171,7 @@ def labelled(each: Pod, labels: Mapping[str, str]) -> Pod:
 
 
 def pods(count: int, **facts: Any) -> list[Pod]:
-    """`count` equal pods, named p0, p1, ...; `facts` are those of `pod`."""
+    """`count` equal pods, named p0, p1, ...; `facts` are arguments of `pod`."""
     return [pod(f"p{index}", **facts) for index in range(count)]
 
 
@@ -186,7 +189,10 @@ def situation(
     tolerance: float = 0.1,
     settings: Settings = settings_module.DEFAULT,
 ) -> Situation:
-    """The input of a metric's calculation; `replicas` defaults to the number of pods."""
+    """The input of a metric's calculation with the pods `listed`, and one tolerance for both directions.
+
+    `replicas` defaults to the number of pods, `status_replicas` to `replicas`.
+    """
     count = len(listed) if replicas is None else replicas
     status = count if status_replicas is None else status_replicas
     return Situation(NOW, count, status, listed, Tolerance(tolerance, tolerance), settings)
@@ -213,6 +219,7 @@ def observed(
     Args:
         answers: the results of the metrics, in the order of the spec.
         before: the conditions of the former status.
+        others: further attributes of Observation.
     """
     status = autoscaling.HorizontalPodAutoscalerStatus(
         current_replicas=replicas, desired_replicas=replicas, conditions=before or None
@@ -238,6 +245,7 @@ def values(*values_milli: int) -> Values:
 
 
 DOWN = Failure("the server is currently unable to handle the request", "ServiceUnavailable", 503)
+"""The result of a metric whose API is down."""
 
 
 def decided(

@@ -1,8 +1,7 @@
 """A fake extension API server (HTTPS, behind an APIService), for tests of the aggregation layer and of its clients.
 
-It runs in the test's event loop.
-It authenticates the front proxy by its client certificate, as servers made with k8s.io/apiserver do, and records all
-requests.
+It runs in the test's event loop, authenticates the front proxy by its client certificate, as servers made with
+k8s.io/apiserver do, and records all requests. `write_certificate` makes its certificate.
 """
 
 import ipaddress
@@ -27,7 +26,7 @@ _LIFE = timedelta(days=365)
 
 
 def write_certificate(path: Path, *names: str) -> bytes:
-    """Write a key and a self-signed certificate for the host `names` to `path` (PEM); returns the certificate."""
+    """Write a key and a self-signed certificate for the hosts `names` to `path` (PEM); returns the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
     utc_now = datetime.now(UTC)
@@ -36,7 +35,9 @@ def write_certificate(path: Path, *names: str) -> bytes:
     builder = builder.not_valid_before(utc_now - _LIFE).not_valid_after(utc_now + _LIFE)
     builder = builder.add_extension(x509.BasicConstraints(True, None), critical=True)
     if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([_alternative_name(name) for name in names]), critical=False
+        )
     certificate = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     form = serialization.PrivateFormat.PKCS8
     path.touch(0o600)
@@ -44,7 +45,7 @@ def write_certificate(path: Path, *names: str) -> bytes:
     return certificate
 
 
-def _general(name: str) -> x509.GeneralName:
+def _alternative_name(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
@@ -81,7 +82,8 @@ class ExtensionServer:
     Attributes:
         certificate: a PEM file with its key and certificate.
         front_authority: the CA of the front proxy's certificate, as PEM.
-        answers: JSON documents by path, or async functions from the request to the response.
+        answers: JSON documents by path (without query), or async functions from the request to the response; other
+            paths are 404, and requests of others than the front proxy 401.
         asked: all requests, in order.
         port: the port at which it listens; 0 before the first start.
     """
@@ -128,6 +130,7 @@ class ExtensionServer:
 
 
 def _peer(request: web.BaseRequest) -> str:
+    """The common name of the client's certificate; empty if it sent none."""
     certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
     parts: dict[str, str] = {key: value for part in (certificate or {}).get("subject", ()) for key, value in part}
     return parts.get("commonName", "")

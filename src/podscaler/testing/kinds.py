@@ -1,11 +1,13 @@
 """Definitions of small made-up kinds for tests of the API server, independent of the rules of real kinds.
 
-`gadgets.example.com` has spec, status, scale and a selectable field; `runners.example.com` has a grace period; `zones`
-is cluster-scoped; `namespaces` is Namespace without validation.
+`gadgets.example.com` has spec, status, scale (`spec.size`, which is validated), and a default of the selectable field
+`spec.colour`; `runners.example.com` has a grace period while `spec.running` is set; `zones` is cluster-scoped, orphans
+its dependents, and needs a resourceVersion in updates; `namespaces` is Namespace without validation.
 """
 
 from typing import Any
 
+from podscaler.api.kinds.core import namespace
 from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource.resources import Object, Printer, Resource, ScaleMapping, Strategy, Version
 
@@ -63,7 +65,12 @@ NAMESPACES = Resource(
     storage_version="v1",
     printer=_PRINTER,
     namespaced=False,
-    strategy=Strategy(prepare_delete=_terminate, is_held=_is_held, prepare_subresource_update={"finalize": _finalize}),
+    strategy=Strategy(
+        prepare_delete=_terminate,
+        is_held=_is_held,
+        prepare_subresource_update={"finalize": _finalize},
+        permanent_names=namespace.RESOURCE.strategy.permanent_names,
+    ),
 )
 
 GADGETS = Resource(
@@ -118,7 +125,7 @@ KINDS = (NAMESPACES, GADGETS, RUNNERS, ZONES)
 
 
 def obj(name: str, *, namespace: str = "default", labels: dict[str, str] | None = None, **spec: Any) -> Object:
-    """An object to create; `namespace` is "" for none, and the other arguments are the fields of its spec."""
+    """An object to create, without kind and apiVersion; `namespace` is "" for none, `spec` the fields of its spec."""
     metadata: Object = {"name": name}
     if namespace:
         metadata["namespace"] = namespace

@@ -1,8 +1,8 @@
 """A fake API server of Leases in memory, for tests of leader election with several processes.
 
-Each process has a `LeaseTransport` to the `LeaseServer`. A test can cut it, or suspend it as if the process were
-stopped. Resource versions, conflicts, preconditions and watches are those of an API server; events are recorded.
-Nothing is validated.
+Each process has a `LeaseTransport` to the `LeaseServer` and an `OwnClock`. A test can cut the transport (`is_cut`), or
+suspend the process (`moves`). Resource versions, conflicts, preconditions and watches are those of an API server;
+events are recorded. Nothing is validated.
 """
 
 import asyncio
@@ -49,14 +49,14 @@ class LeaseServer:
         return identity
 
     def edit(self, name: str, **spec: object) -> None:
-        """Change fields of a Lease's spec, as another client does."""
+        """Change fields of a Lease's spec, as another client does. Raises KeyError if there is no such Lease."""
         stored_lease = self.leases[name]
         self._store(
             "MODIFIED", stored_lease | {"spec": stored_lease["spec"] | spec}, uid=stored_lease["metadata"]["uid"]
         )
 
     def answer(self, request: Request) -> Response:
-        """The response to a request other than a watch."""
+        """The response to a request other than a watch: to all verbs for Leases but PATCH, and to a new event."""
         name = request.path.rpartition("/")[2]
         self.requests.append((request.method, name))
         body = msgspec.json.decode(request.body or b"{}")
@@ -65,7 +65,7 @@ class LeaseServer:
             return json_answer(body, 201)
         if request.method == "GET" and name == "leases":
             return json_answer(
-                {"metadata": {"resourceVersion": str(self._version)}, "items": self._list_response(request)}
+                {"metadata": {"resourceVersion": str(self._version)}, "items": self._selected_leases(request)}
             )
         if request.method == "POST":
             return self.create(body)
@@ -74,16 +74,16 @@ class LeaseServer:
         return self._change(request.method, name, body)
 
     def watch(self, request: Request) -> Feed:
-        """Start a watch after the request's resourceVersion."""
+        """Start a watch of the selected Leases, from those on that changed after the request's resourceVersion."""
         feed = Feed()
         self._feeds.append((feed, _selector(request)))
         start_version = int(parse_qs(request.query).get("resourceVersion", ["0"])[0] or 0)
-        for obj in self._list_response(request):
-            if int(obj["metadata"]["resourceVersion"]) > start_version:
-                feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
+        for lease in self._selected_leases(request):
+            if int(lease["metadata"]["resourceVersion"]) > start_version:
+                feed.send(msgspec.json.encode({"type": "MODIFIED", "object": lease}))
         return feed
 
-    def _list_response(self, request: Request) -> list[Object]:
+    def _selected_leases(self, request: Request) -> list[Object]:
         selector = _selector(request)
         return [lease for lease in self.leases.values() if selector.matches(lease["metadata"].get("labels") or {})]
 
@@ -95,6 +95,7 @@ class LeaseServer:
         return json_answer(self._store("ADDED", body, uid=f"uid-of-{name}"), 201)
 
     def _change(self, method: str, name: str, body: Object) -> Response:
+        """Update (PUT) or delete a Lease that exists, or leave it (GET); 409 if it has another resourceVersion."""
         stored_lease = self.leases[name]
         version = stored_lease["metadata"]["resourceVersion"]
         if method == "PUT":
@@ -104,20 +105,21 @@ class LeaseServer:
         if method == "DELETE":
             if body.get("preconditions", {}).get("resourceVersion", version) != version:
                 return conflict(RESOURCE, name)
-            self._tell("DELETED", self.leases.pop(name))
+            self._announce("DELETED", self.leases.pop(name))
         return json_answer(stored_lease)
 
-    def _store(self, kind: str, body: Object, *, uid: str) -> Object:
+    def _store(self, event_type: str, body: Object, *, uid: str) -> Object:
+        """Store a Lease with a new resourceVersion, send a watch event (ADDED or MODIFIED), and return the Lease."""
         self._version += 1
         metadata = body["metadata"] | {"resourceVersion": str(self._version), "uid": uid}
         stored_lease = self.leases[metadata["name"]] = body | {"metadata": metadata}
-        self._tell(kind, stored_lease)
+        self._announce(event_type, stored_lease)
         return stored_lease
 
-    def _tell(self, kind: str, obj: Object) -> None:
-        line = msgspec.json.encode({"type": kind, "object": obj})
+    def _announce(self, event_type: str, lease: Object) -> None:
+        line = msgspec.json.encode({"type": event_type, "object": lease})
         for feed, selector in self._feeds:
-            if selector.matches(obj["metadata"].get("labels") or {}):
+            if selector.matches(lease["metadata"].get("labels") or {}):
                 feed.send(line)
 
 
@@ -125,8 +127,8 @@ class LeaseTransport:
     """The transport of one process to a LeaseServer.
 
     Attributes:
-        is_cut: whether requests fail.
-        moves: an event that is set while the process runs, and cleared while it is suspended.
+        is_cut: whether requests fail, and lines of open watches are lost.
+        moves: an event that is set while the process runs; a test clears it to suspend the process.
     """
 
     server = "https://10.0.0.1:443"
@@ -138,7 +140,10 @@ class LeaseTransport:
         self.moves.set()
 
     async def request(self, request: Request) -> Response:
-        """Send the request at once; returns the response when the process runs. Raises TransportError."""
+        """Send the request, and return the response, each while the process runs. Raises TransportError if it is cut.
+
+        A process that is suspended between both has changed the server without knowing it.
+        """
         await asyncio.sleep(0)
         await self.moves.wait()
         if self.is_cut:
@@ -150,7 +155,7 @@ class LeaseTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """Open a watch. Raises TransportError."""
+        """Open a watch. Raises TransportError if the transport is cut."""
         await self.moves.wait()
         if self.is_cut:
             raise TransportError(request, server=self.server, cause=REFUSED)
@@ -163,9 +168,9 @@ class LeaseTransport:
 class _HeldStream:
     """A stream that a process reads only while it runs and is not cut off."""
 
-    def __init__(self, stream: ScriptedStream, line: LeaseTransport) -> None:
+    def __init__(self, stream: ScriptedStream, transport: LeaseTransport) -> None:
         self._stream = stream
-        self._line = line
+        self._transport = transport
         self.status = stream.status
         self.headers = stream.headers
 
@@ -176,8 +181,8 @@ class _HeldStream:
     async def batches(self) -> AsyncIterator[list[bytes]]:
         """Yield lines as they arrive; lines that arrive while the process is cut off are lost."""
         async for batch in self._stream.batches():
-            await self._line.moves.wait()
-            if not self._line.is_cut:
+            await self._transport.moves.wait()
+            if not self._transport.is_cut:
                 yield batch
 
 
@@ -194,7 +199,7 @@ class OwnClock:
         self._clock = clock
         self._line = line
         self.skew_s = skew_s
-        self._origin_s = abs(skew_s) * 3
+        self._origin_s = abs(skew_s) * 3  # another one for each skew
 
     def now_ns(self) -> int:
         """The process' wall clock, nanoseconds since the epoch."""

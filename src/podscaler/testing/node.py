@@ -28,9 +28,9 @@ class PlayedNode:
         self.stop_s = stop_s
         self._registry = registry
         self._clock = clock
-        self._numbers = count(1)
-        self._starting: set[str] = set()
-        self._stopping: set[str] = set()
+        self._pod_numbers = count(1)
+        self._starting_uids: set[str] = set()
+        self._stopping_uids: set[str] = set()
 
     async def run(self) -> None:
         """Run the pods until cancelled."""
@@ -39,15 +39,16 @@ class PlayedNode:
                 pod, uid = change.object, change.object["metadata"]["uid"]
                 if change.type == "DELETED":
                     continue
-                if "deletionTimestamp" in pod["metadata"] and uid not in self._stopping:
-                    self._stopping.add(uid)
+                if "deletionTimestamp" in pod["metadata"] and uid not in self._stopping_uids:
+                    self._stopping_uids.add(uid)
                     group.create_task(self._stop(pod))
-                elif "deletionTimestamp" not in pod["metadata"] and uid not in self._starting:
-                    self._starting.add(uid)
+                elif "deletionTimestamp" not in pod["metadata"] and uid not in self._starting_uids:
+                    self._starting_uids.add(uid)
                     group.create_task(self._start(pod))
 
     async def _start(self, pod: Object) -> None:
-        number = next(self._numbers)
+        """Bind a pod, give it a loopback address of its own, and make it Ready after the delay."""
+        number = next(self._pod_numbers)
         status = {
             "phase": "Running",
             "podIP": (ip := f"127.9.{number // 250 + 1}.{number % 250 + 1}"),
@@ -58,14 +59,15 @@ class PlayedNode:
             await self._registry.update(
                 PODS, {**pod, "spec": {**pod["spec"], "nodeName": "played"}}, subresource="binding"
             )
-            await self._write(pod, {**status, "conditions": [self._ready("False")]})
+            await self._write(pod, {**status, "conditions": [self._ready_condition("False")]})
             if self.startup_s is not None:
                 await self._clock.sleep(self.startup_s)
-                await self._write(pod, {**status, "conditions": [self._ready("True")]})
+                await self._write(pod, {**status, "conditions": [self._ready_condition("True")]})
         except StatusError:
             return  # the pod was removed or deleted meanwhile
 
     async def _stop(self, pod: Object) -> None:
+        """Remove a deleted pod after the delay."""
         await self._clock.sleep(self.stop_s)
         try:
             await self._registry.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], grace_period_s=0)
@@ -73,11 +75,13 @@ class PlayedNode:
             return  # removed meanwhile
 
     async def _write(self, pod: Object, status: Object) -> None:
-        def change(newest: Object) -> None:
+        """Set these fields of a pod's status. Raises StatusError, such as 404 for a pod that is gone."""
+
+        def merge_status(newest: Object) -> None:
             newest["status"] = {**newest.get("status", {}), **status}
 
         metadata = pod["metadata"]
-        await self._registry.mutate(PODS, metadata["namespace"], metadata["name"], change, subresource="status")
+        await self._registry.mutate(PODS, metadata["namespace"], metadata["name"], merge_status, subresource="status")
 
-    def _ready(self, status: str) -> Object:
+    def _ready_condition(self, status: str) -> Object:
         return {"type": "Ready", "status": status, "lastTransitionTime": rfc3339(self._clock.now_ns())}

@@ -40,7 +40,7 @@ class FakePrometheus:
     """A Prometheus with series in memory.
 
     Attributes:
-        now_s: the instant of queries, in seconds since the epoch.
+        now_s: the instant of queries, in seconds since the epoch; tests set it.
         stored: labels (with the name as `__name__`) and samples (instant and value, in order) of each series.
         queries: all expressions, in order.
         failure: raised by each query and list of series; None: queries succeed.
@@ -52,7 +52,7 @@ class FakePrometheus:
     failure: PrometheusError | None = None
 
     def add(self, name: str, value: float, /, **labels: str) -> None:
-        """Add a series with one sample now."""
+        """Add a series of the metric `name` with one sample now."""
         self.stored.append(({NAME_LABEL: name, **labels}, [(self.now_s, value)]))
 
     async def query(self, promql: str) -> QueryResult:
@@ -91,17 +91,20 @@ def _matches(selector: VectorSelector, labels: Labels) -> bool:
 
 
 def _matches_one(value: str, operator: str, text: str) -> bool:
+    """Whether a label's value fulfils a matcher with the operator `=`, `!=`, `=~` or `!~`."""
     is_equal = re.fullmatch(text, value) is not None if operator.endswith("~") else value == text
     return is_equal is not operator.startswith("!")
 
 
 def _irate(points: Points) -> float | None:
+    """The increase per second between the last two samples, after a counter reset from 0; None for one sample."""
     if len(points) < 2:
         return None
     (before_s, before), (last_s, last) = points[-2:]
     return (last if last < before else last - before) / (last_s - before_s)
 
 
+# The functions and operators of PromQL that the fake has: of ranges, of numbers, of two operands, and aggregations.
 _OVER_RANGE: Mapping[str, Callable[[Points], float | None]] = {
     "irate": _irate,
     "avg_over_time": lambda points: sum(value for _, value in points) / len(points),
@@ -140,6 +143,7 @@ _REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "group": lambda _: 1.0,
 }
 KEEPS_NAME = frozenset({"last_over_time"})
+"""The functions of ranges whose results keep the label `__name__`."""
 
 
 class _Evaluation:
@@ -165,6 +169,7 @@ class _Evaluation:
                 raise PromQLError("the fake evaluates no range, offset or subquery here")
 
     def _points(self, selector: VectorSelector, range_s: float) -> list[tuple[Labels, Points]]:
+        """The selected series that have samples in the range, each with these samples."""
         now_s = self._database.now_s
         series: list[tuple[Labels, Points]] = []
         for labels, points in self._database.stored:
@@ -205,6 +210,7 @@ class _Evaluation:
         raise PromQLError(f"the fake has no function {call.function}")
 
     def _over_range(self, function: str, shift: TimeShift) -> list[Element]:
+        """The result of a function in _OVER_RANGE for each series; series without a result are left out."""
         if not isinstance(shift.inner, VectorSelector) or not shift.is_plain:
             raise PromQLError("the fake evaluates ranges of selectors alone")
         vector: list[Element] = []
@@ -229,6 +235,7 @@ class _Evaluation:
         return [(dict(key), float(reduce([value for _, value in group]))) for key, group in groups.items()]
 
     def _operation(self, operation: BinaryOperation) -> Value:
+        """The result for two scalars, two vectors, or a scalar and each element of a vector."""
         left, right = self.value(operation.left), self.value(operation.right)
         if isinstance(left, float) and isinstance(right, float):
             return _of_numbers(operation, left, right)
@@ -252,6 +259,7 @@ def _of_numbers(operation: BinaryOperation, left: float, right: float) -> float:
 
 
 def _holds(operation: BinaryOperation, left: float, right: float) -> bool:
+    """Whether a comparison is true. Raises PromQLError for an operator that is none."""
     if operation.operator not in _COMPARISONS:
         raise PromQLError(f"the fake has no operator {operation.operator} of these values")
     return _COMPARISONS[operation.operator](left, right)

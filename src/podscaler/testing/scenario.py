@@ -93,7 +93,7 @@ class Scenario:
 
     @property
     def last(self) -> Decision:
-        """The decision of the last sync."""
+        """The decision of the last sync. Raises IndexError before the first one."""
         return self.syncs[-1].decision
 
     @property

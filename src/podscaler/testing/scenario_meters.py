@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 def _at(steps: Mapping[float, _T], at_s: float) -> _T:
-    """The value of the latest step that is not after `at_s`."""
+    """The value of the latest step that is not after `at_s`; there must be one at second 0."""
     return steps[max(since_s for since_s in steps if since_s <= max(at_s, 0))]
 
 

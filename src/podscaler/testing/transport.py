@@ -53,7 +53,9 @@ class Feed:
 
 
 Reply = Response | TransportFailure | Feed
+"""What a request gets: a response, a failure, or (a watch only) a Feed."""
 Script = Reply | Callable[[Request], Reply]
+"""A reply, or a function that makes it of the request."""
 
 
 def json_answer(value: Any, status: int = 200) -> Response:

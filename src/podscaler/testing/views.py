@@ -22,14 +22,16 @@ from podscaler.observe.views import (
 START_MS = 1_795_417_200_000
 """The instant of the last point of every timeline that `detail` makes."""
 SYNC_MS = 15_000
+"""The distance of the points of these timelines."""
 
 
 class ScriptedViews:
     """A ViewSource whose answers a test states, and may change at any time.
 
     Attributes:
+        listed: the rows.
         details, explanations: by namespace and name, and by the ID of the mark.
-        error: raised by every read; None: reads succeed.
+        error: raised by `detail` and `explanation`; None: they succeed.
     """
 
     def __init__(self, rows: Sequence[AutoscalerRow] = ()) -> None:
@@ -61,7 +63,7 @@ class ScriptedViews:
 
 
 def row(namespace: str, name: str, **changes: object) -> AutoscalerRow:
-    """A AutoscalerRow of a Deployment with 4 ready pods at 63 of 70 percent; `changes` replace its fields."""
+    """An AutoscalerRow of a Deployment with 4 ready pods at 63 of 70 percent; `changes` replace its fields."""
     default_row = AutoscalerRow(
         namespace=namespace,
         name=name,

@@ -34,13 +34,13 @@ def replica_set(name: str = "web-1", size: int = 1, *, labels: dict[str, str] | 
     spec: Object = {"replicas": size, "selector": {"matchLabels": labels}}
     spec["template"] = extra.get("template") or pod_template(labels)
     spec |= {"minReadySeconds": extra["min_ready_s"]} if "min_ready_s" in extra else {}
-    numbers = {
+    extra_names = {
         "replicas": "pods",
         "readyReplicas": "ready",
         "availableReplicas": "available",
         "observedGeneration": "observed",
     }
-    status = {field: extra[key] for field, key in numbers.items() if key in extra}
+    status = {field: extra[name_in_extra] for field, name_in_extra in extra_names.items() if name_in_extra in extra}
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec, "status": status}
 
 

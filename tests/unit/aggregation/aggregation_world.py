@@ -124,7 +124,7 @@ async def open_world(folder: Path, parts: ServerParts = NO_PARTS) -> AsyncIterat
     registry = Registry(objects)
     await registry.create("namespaces", {"metadata": {"name": "default"}})
     proxy = front_proxy.ensure(folder / "front-proxy", now_ns=time.time_ns())
-    aggregation = Aggregation(objects, clock, proxy.identity)
+    aggregation = Aggregation(objects, clock, proxy.client_path)
     authority = extension_server.write_certificate(folder / "extension.pem", SERVER_NAME)
     extension = ExtensionServer(folder / "extension.pem", proxy.authority_pem, {ROOT: RESOURCE_LIST})
     await extension.start()

@@ -35,7 +35,7 @@ class Metrics:
         """None."""
         return []
 
-    def answer(self, query: MetricsRequest) -> dict[str, Any]:
+    def list_values(self, query: MetricsRequest) -> dict[str, Any]:
         """A list without items."""
         return {"kind": "MetricValueList", "items": []}
 

@@ -90,6 +90,8 @@ VALUES = {
     "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('1') == quantity('1000m')": True,
     "cidr('10.1.2.3/8').containsIP('10.9.9.9') && ip('::1').isLoopback()": True,
     "semver('1.0.0-rc.1').isLessThan(semver('1.0.0')) && isSemver('v1.2', true)": True,
+    "semver('18446744073709551615.0.0').major()": -1,
+    "isSemver('18446744073709551616.0.0') || !isSemver('1.0.0+98765432109876543210')": False,
     "url('https://u@h:8443/a%20b?x=1&x=2').getQuery()['x'][1]": "2",
     "format.dns1123Label().validate('Not_ok').hasValue()": True,
     "sets.equivalent(self.ints, [1, 2, 3, 3])": True,

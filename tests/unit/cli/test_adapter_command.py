@@ -57,7 +57,7 @@ def test_defaults(files: Path) -> None:
     """Series are listed every ten minutes, and results are used for half of an autoscaler's period."""
     options = parsed(files)
     assert options.settings == AdapterSettings(600.0, 600.0, 7.5, Batching.AUTO)
-    assert (options.host, options.port, options.files, options.timeout_s) == ("0.0.0.0", 6443, None, 10.0)
+    assert (options.host, options.port, options.certificate_files, options.timeout_s) == ("0.0.0.0", 6443, None, 10.0)
     assert options.lister.server == options.authentication.server == "https://10.0.0.1"
 
 

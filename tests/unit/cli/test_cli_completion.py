@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli.main import COMMANDS, PROGRAM, SHELLS, VARIABLE, answer_kubectl, cli
+from podscaler.cli.main import COMMANDS, COMPLETE_VARIABLE, PROGRAM, SHELLS, cli, print_kubectl_proposals
 
 COMMANDS_OF_C = "".join(f"{name}\t{COMMANDS[name][1]}\n" for name in ("completion", "controller", "convert", "crd"))
 
@@ -21,13 +21,13 @@ COMMANDS_OF_C = "".join(f"{name}\t{COMMANDS[name][1]}\n" for name in ("completio
 )
 def test_kubectl_is_answered_in_cobras_form(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line for each proposal with its help, then the directive."""
-    answer_kubectl(cli, words)
+    print_kubectl_proposals(cli, words)
     assert capsys.readouterr().out == said
 
 
 def test_kubectl_may_ask_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     """No word at all is an empty one: all commands."""
-    answer_kubectl(cli, [])
+    print_kubectl_proposals(cli, [])
     assert [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()] == [*sorted(COMMANDS), ":4"]
 
 
@@ -36,7 +36,7 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
     """It asks the program under its own name."""
     done = CliRunner().invoke(cli, ["completion", shell])
     assert done.exit_code == 0
-    assert f"{VARIABLE}={shell}_complete" in done.output
+    assert f"{COMPLETE_VARIABLE}={shell}_complete" in done.output
     assert PROGRAM in done.output
 
 

@@ -41,7 +41,7 @@ def story(*replicas: int, is_loaded: bool = False) -> Story:
 def test_what_a_story_tells(replicas: Sequence[int], expected: tuple[bool, ...]) -> None:
     """Up, down, at zero now, up from zero."""
     told = story(*replicas)
-    assert (told.scaled_up, told.scaled_down, told.is_at_zero, told.woke_from_zero) == expected
+    assert (told.scaled_up, told.scaled_down, told.is_at_zero, told.scaled_from_zero) == expected
 
 
 def test_a_story_is_over_with_the_load() -> None:
@@ -76,11 +76,11 @@ def test_the_shape_of_a_load() -> None:
 def test_jobs_arrive_in_phases() -> None:
     """Five a second for 15 s, each time; a call that comes late gets those of the whole time."""
     jobs = ArrivingJobs()
-    assert jobs.due(3.0) == 0
+    assert jobs.take_due(3.0) == 0
     jobs.begin(3.0)
-    assert [jobs.due(second) for second in (3.0, 4.0, 10.0, 18.0, 30.0)] == [0, 5, 30, 40, 0]
+    assert [jobs.take_due(second) for second in (3.0, 4.0, 10.0, 18.0, 30.0)] == [0, 5, 30, 40, 0]
     jobs.begin(40.0)
-    assert (jobs.is_arriving(54.9), jobs.is_arriving(55.0), jobs.due(41.0), jobs.arrived) == (True, False, 5, 80)
+    assert (jobs.is_arriving(54.9), jobs.is_arriving(55.0), jobs.take_due(41.0), jobs.arrived) == (True, False, 5, 80)
 
 
 @pytest.mark.parametrize("name", demo.SCENARIOS)
@@ -103,7 +103,7 @@ def test_missing_programs_are_named(name: str, monkeypatch: pytest.MonkeyPatch) 
 def test_the_value_of_an_external_metric(current: dict[str, str], shown: str) -> None:
     """A decimal number, whatever the form of the quantity."""
     status = {"currentMetrics": [{"type": "External", "external": {"current": current}}]}
-    assert demo_scenario.average_value(status) == shown
+    assert demo_scenario.average_value_text(status) == shown
 
 
 def test_an_unknown_scenario() -> None:
@@ -125,9 +125,9 @@ async def test_commands_of_redis() -> None:
 
     async with serving(serve) as port:
         connection = await RedisConnection.open(port)
-        assert await connection.number("LLEN", "jobs") == 12
+        assert await connection.request_integer("LLEN", "jobs") == 12
         with pytest.raises(ValueError, match="redis replied '-ERR no'"):
-            await connection.number("LLEN", "jobs")
+            await connection.request_integer("LLEN", "jobs")
         await connection.close()
         await ended.wait()
     assert commands == [b"*2\r\n$4\r\nLLEN\r\n$4\r\njobs\r\n"]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from podscaler.cli.commands import controller
-from podscaler.cli.options.election import Elected
+from podscaler.cli.options.election import ElectedController
 from podscaler.controller.leaderelection.election import Election
 from podscaler.kube.client.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld
@@ -35,7 +35,9 @@ class Led:
         leases = Client(self.leases.line(), self.world.clock)
         elected = Election(identity="a")
         self.controller = self.world.controller
-        self.work = Elected(self.controller, client, leases=leases, elected=elected, clock=self.world.clock)
+        self.work = ElectedController(
+            self.controller, client, lease_client=leases, election=elected, clock=self.world.clock
+        )
 
     async def run(self, span_s: float) -> str:
         """What the run raised within that time."""

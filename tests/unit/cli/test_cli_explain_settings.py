@@ -10,8 +10,8 @@ from podscaler import __version__
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_cluster
-from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory, SettingsFinder
-from podscaler.cli.explain.explain_request import SettingsOrigin
+from podscaler.cli.explain.assumed_controller import AssumedController, NoHistory, SettingsFinder
+from podscaler.cli.explain.explain_request import SettingsWithOrigin
 from podscaler.cli.main import cli
 from podscaler.controller.options import effective_settings
 from podscaler.controller.options.settings import ControllerSettings
@@ -33,17 +33,17 @@ users: [{name: u, user: {token: t}}]
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, SettingsOrigin(PUBLISHED.decision, PLACE)),
+        ({}, SettingsWithOrigin(PUBLISHED.decision, PLACE)),
         (
             TOLERANCE,
-            SettingsOrigin(
+            SettingsWithOrigin(
                 replace(PUBLISHED.decision, tolerance=0.2), f"the flags of this command; the others from {PLACE}"
             ),
         ),
     ],
     ids=["no flag", "a flag"],
 )
-async def test_a_flag_replaces_what_was_published_of_it(given: dict[str, float], expected: SettingsOrigin) -> None:
+async def test_a_flag_replaces_what_was_published_of_it(given: dict[str, float], expected: SettingsWithOrigin) -> None:
     """What the controller published of the other flags counts."""
     client, clock = Client(FakeCluster(), VirtualClock()), VirtualClock()
     await effective_settings.publish(client, PUBLISHED, clock)
@@ -57,7 +57,7 @@ async def test_flags_where_nothing_is_published() -> None:
     finder = SettingsFinder(
         Client(FakeCluster(), VirtualClock()), AssumedController(settings, NoHistory(), given_flags=TOLERANCE)
     )
-    assert await finder.find(None) == SettingsOrigin(settings.decision, "the flags of this command")
+    assert await finder.find(None) == SettingsWithOrigin(settings.decision, "the flags of this command")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_flags_that_are_given(
         found.append(controller)
         raise UsageError("seen")
 
-    monkeypatch.setattr(explain_cluster, "answer", answer)
+    monkeypatch.setattr(explain_cluster, "explain_one", answer)
     (tmp_path / "config").write_text(KUBECONFIG)
     CliRunner().invoke(cli, ["explain", "web", "--kubeconfig", str(tmp_path / "config"), *arguments])
     assert [controller.given_flags for controller in found] == [given]

@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.cli.up import garbage_collection
-from podscaler.cli.up.garbage_collection import NEW_OBJECTS, SLACK_OBJECTS, OldGenerationCollector
+from podscaler.cli.up.garbage_collection import NEW_OBJECTS_MAX, SLACK_OBJECTS, OldGenerationCollector
 from podscaler.testing import VirtualClock
 
 YOUNGEST, YOUNGER = 700, 10
@@ -67,8 +67,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedCollector:
 @pytest.mark.parametrize(
     ("new_objects", "expected"),
     [
-        pytest.param(NEW_OBJECTS - 7000, [[], []], id="few new ones"),
-        pytest.param(NEW_OBJECTS + 7000, [["collect", "freeze"], []], id="many new ones"),
+        pytest.param(NEW_OBJECTS_MAX - 7000, [[], []], id="few new ones"),
+        pytest.param(NEW_OBJECTS_MAX + 7000, [["collect", "freeze"], []], id="many new ones"),
         pytest.param(SLACK_OBJECTS, [["collect", "freeze"], []], id="as many as may be set aside"),
         pytest.param(
             SLACK_OBJECTS + 1,
@@ -83,7 +83,7 @@ def test_what_is_collected(played: PlayedCollector, new_objects: int, expected: 
     collector, done = OldGenerationCollector(VirtualClock()), []
     for _ in range(2):
         played.done = []
-        collector.check()
+        collector.collect_if_due()
         done.append(played.done)
     assert done == expected
 
@@ -94,9 +94,9 @@ def test_what_is_set_aside_is_seldom_counted(played: PlayedCollector) -> None:
     counted = []
     for _ in range(4):
         played.make(SLACK_OBJECTS * 2 // 5)
-        collector.check()
+        collector.collect_if_due()
         counted.append(played.counted)
-    assert (counted, collector.collections) == ([0, 0, 0, 2], (3, 1))
+    assert (counted, collector.new_collections, collector.full_collections) == ([0, 0, 0, 2], 3, 1)
 
 
 def test_what_went_without_a_collection_is_not_set_aside(played: PlayedCollector) -> None:
@@ -105,5 +105,5 @@ def test_what_went_without_a_collection_is_not_set_aside(played: PlayedCollector
     for _ in range(5):
         played.frozen = 0
         played.make(SLACK_OBJECTS * 2 // 5)
-        collector.check()
-    assert collector.collections == (4, 0)
+        collector.collect_if_due()
+    assert (collector.new_collections, collector.full_collections) == (4, 0)

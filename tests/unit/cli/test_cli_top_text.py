@@ -138,4 +138,4 @@ def test_plot_without_values() -> None:
 )
 def test_numbers_of_an_axis(value: float, text: str) -> None:
     """An axis has three significant digits."""
-    assert text_plots.number(value) == text
+    assert text_plots.value_text(value) == text

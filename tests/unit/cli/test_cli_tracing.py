@@ -82,7 +82,7 @@ async def test_without_an_endpoint_there_are_no_traces() -> None:
     """Nobody looks on."""
     async with tracing.open_traces("") as traces:
         assert traces is None
-    assert tracing.log_fields("") is current_sync.log_fields
+    assert tracing.log_fields_getter("") is current_sync.log_fields
 
 
 def test_without_the_flag_nothing_of_opentelemetry_is_imported() -> None:
@@ -120,12 +120,12 @@ def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypa
     with pytest.raises(
         UsageError, match=r"^--otlp-endpoint needs OpenTelemetry, .*: pip install 'podscaler\[tracing\]'$"
     ):
-        tracing.log_fields("http://c")
+        tracing.log_fields_getter("http://c")
 
 
 async def test_log_records_of_a_sync_name_its_trace(collector: Collector) -> None:
     """So that a log and a trace find each other."""
-    fields = tracing.log_fields("http://c")
+    fields = tracing.log_fields_getter("http://c")
     outside = fields()
     async with tracing.open_traces(f"http://127.0.0.1:{collector.server_port}") as traces:
         assert traces is not None

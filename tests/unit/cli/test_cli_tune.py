@@ -106,7 +106,7 @@ def test_an_interrupted_search_says_so(scenario: Path, monkeypatch: pytest.Monke
     def interrupted(done: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("podscaler.cli.tune.tune._progress", lambda trials: interrupted)
+    monkeypatch.setattr("podscaler.cli.tune.tune._progress_printer", lambda trials: interrupted)
     result = run(scenario, "--trials", "100")
     assert result.output.startswith(
         "default/web: 25 candidates tried on the first part of the load; the search was interr"

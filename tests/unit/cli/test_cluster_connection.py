@@ -47,13 +47,13 @@ def _parsed(*arguments: str) -> ConnectionOptions:
 def test_defaults(path: str) -> None:
     """The current context, and no limit of requests."""
     connection = _parsed("--kubeconfig", path)
-    assert (connection.config.server, connection.per_second, connection.burst) == ("https://c", 0.0, 30)
+    assert (connection.config.server, connection.requests_per_s, connection.burst) == ("https://c", 0.0, 30)
 
 
 def test_another_context_and_a_limit(path: str) -> None:
     """A context by name, a rate and a burst."""
     connection = _parsed("--kubeconfig", path, "--context=other", "--kube-api-qps=2.5", "--kube-api-burst=7")
-    assert (connection.config.server, connection.per_second, connection.burst) == ("https://d", 2.5, 7)
+    assert (connection.config.server, connection.requests_per_s, connection.burst) == ("https://d", 2.5, 7)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def request_of(points: int, url: str = "http://prometheus") -> RangeRequest:
 )
 def test_no_query_has_more_points_than_prometheus_allows(points: int, spans: list[tuple[int, int]]) -> None:
     expected = [(START_S + first * 30, START_S + last * 30) for first, last in spans]
-    assert range_queries.chunks(request_of(points)) == expected
+    assert range_queries.spans(request_of(points)) == expected
 
 
 @contextmanager

@@ -33,7 +33,7 @@ async def test_syncs_do_not_ask_for_what_is_followed(world: AutoscalerWorld) -> 
     """After the first sync of the first autoscaler of a kind, no scale is asked for any more."""
     await _first_period(world)
     await world.advance(60)
-    assert (world.looks(), world.metric("reconciliations_total", **SYNCS)) == (0, 5)
+    assert (world.scale_reads(), world.metric("reconciliations_total", **SYNCS)) == (0, 5)
 
 
 async def test_another_autoscaler_of_the_kind_asks_nothing(world: AutoscalerWorld) -> None:
@@ -42,7 +42,7 @@ async def test_another_autoscaler_of_the_kind_asks_nothing(world: AutoscalerWorl
     world.cluster.put_deployment("api", 2)
     world.cluster.put_autoscaler("api", spec("api", minimum=3), uid="u2")
     await world.advance(0)
-    assert (world.looks("api"), world.replicas("api"), len(world.cluster.asked("GET", DEPLOYMENTS))) == (0, 3, 0)
+    assert (world.scale_reads("api"), world.replicas("api"), len(world.cluster.asked("GET", DEPLOYMENTS))) == (0, 3, 0)
 
 
 async def test_somebody_elses_scaling_is_seen(world: AutoscalerWorld) -> None:
@@ -50,7 +50,7 @@ async def test_somebody_elses_scaling_is_seen(world: AutoscalerWorld) -> None:
     await _first_period(world)
     world.cluster.put_deployment("web", 20)
     await world.advance(15)
-    assert (world.replicas(), world.looks()) == (10, 0)
+    assert (world.replicas(), world.scale_reads()) == (10, 0)
 
 
 async def test_a_watch_behind_our_own_write_is_not_used(world: AutoscalerWorld) -> None:
@@ -59,11 +59,11 @@ async def test_a_watch_behind_our_own_write_is_not_used(world: AutoscalerWorld) 
     world.cluster.hold_deployments = True
     world.cluster.put_autoscaler("web", spec(minimum=3))
     await world.advance(2)
-    asked_while_behind = world.looks()
+    asked_while_behind = world.scale_reads()
     world.cluster.hold_deployments = False
     world.cluster.tell_deployment("web")
     await world.advance(30)
-    assert (asked_while_behind, world.looks(), len(world.cluster.asked("PUT", "web/scale"))) == (1, 1, 1)
+    assert (asked_while_behind, world.scale_reads(), len(world.cluster.asked("PUT", "web/scale"))) == (1, 1, 1)
 
 
 async def test_a_stale_scale_conflicts_and_is_read_again(world: AutoscalerWorld) -> None:
@@ -73,7 +73,7 @@ async def test_a_stale_scale_conflicts_and_is_read_again(world: AutoscalerWorld)
     world.cluster.put_deployment("web", 2)
     world.cluster.put_autoscaler("web", spec(minimum=4))
     await world.advance(0.5)
-    assert (world.replicas(), len(world.cluster.asked("PUT", "web/scale")), world.looks()) == (4, 2, 1)
+    assert (world.replicas(), len(world.cluster.asked("PUT", "web/scale")), world.scale_reads()) == (4, 2, 1)
 
 
 async def test_not_found_is_told_by_the_server(world: AutoscalerWorld) -> None:
@@ -99,7 +99,7 @@ async def test_without_permission_scales_are_asked_for(
     await _first_period(world)
     await world.advance(60)
     warnings = [each.message for each in caplog.records if each.levelname == "WARNING" and "forbidden" in each.message]
-    assert (world.looks(), len(warnings)) == (4, 1)
+    assert (world.scale_reads(), len(warnings)) == (4, 1)
 
 
 @pytest.mark.parametrize("reply", [Response(500, {}, b"oops"), TransportFailure("EOF")], ids=["500", "EOF"])
@@ -112,8 +112,8 @@ async def test_while_the_watch_is_broken_scales_are_asked_for(
     world.cluster.interfere("GET", DEPLOYMENTS, *[reply] * 6)
     world.cluster.end_watches("EOF")
     await world.advance(10)
-    broken = world.looks()
+    broken = world.scale_reads()
     await world.advance(60)
-    recovered = world.looks()
+    recovered = world.scale_reads()
     await world.advance(60)
-    assert (broken, world.looks() - recovered) == (1, 0)
+    assert (broken, world.scale_reads() - recovered) == (1, 0)

@@ -27,7 +27,7 @@ async def test_one_look_a_period(world: AutoscalerWorld) -> None:
     """Immediately at the start, then once a period; our own status writes bring no extra looks."""
     world.add_web()
     await world.start()
-    assert await world.look_times(46) == [0, 15, 30, 45]
+    assert await world.scale_read_times(46) == [0, 15, 30, 45]
 
 
 async def test_a_new_autoscaler_is_looked_at_at_once(world: AutoscalerWorld) -> None:
@@ -36,7 +36,7 @@ async def test_a_new_autoscaler_is_looked_at_at_once(world: AutoscalerWorld) -> 
     await world.advance(4)
     world.add_web()
     await world.advance(0)
-    assert await world.look_times(31) == [0, 15, 30]
+    assert await world.scale_read_times(31) == [0, 15, 30]
 
 
 async def test_the_first_looks_are_spread(world: AutoscalerWorld) -> None:
@@ -80,7 +80,7 @@ async def test_an_edit_is_one_extra_look(world: AutoscalerWorld) -> None:
     await world.advance(5)
     world.cluster.put_autoscaler("web", spec(minimum=3))
     await world.advance(0)
-    assert (world.looks(), world.replicas(), await world.look_times(26)) == (2, 3, [0, 0, 10, 25])
+    assert (world.scale_reads(), world.replicas(), await world.scale_read_times(26)) == (2, 3, [0, 0, 10, 25])
 
 
 async def test_other_changes_wait_for_the_period(world: AutoscalerWorld) -> None:
@@ -89,7 +89,7 @@ async def test_other_changes_wait_for_the_period(world: AutoscalerWorld) -> None
     await world.start()
     await world.advance(5)
     world.cluster.label_autoscaler("web", team="a")
-    assert await world.look_times(11) == [0, 10]
+    assert await world.scale_read_times(11) == [0, 10]
 
 
 async def test_edits_wait_without_the_gate() -> None:
@@ -99,7 +99,7 @@ async def test_edits_wait_without_the_gate() -> None:
     await world.start()
     await world.advance(5)
     world.cluster.put_autoscaler("web", spec(minimum=3))
-    times = await world.look_times(11)
+    times = await world.scale_read_times(11)
     await world.close()
     assert (times, "observedGeneration" in world.web["status"]) == ([0, 10], False)
 
@@ -114,7 +114,7 @@ async def test_a_deleted_autoscaler_is_forgotten(world: AutoscalerWorld) -> None
     key = ("shop", "web")
     state = world.controller.assignment._states.of(key)
     remembered = (state.history.recommendations, state.is_registered)
-    assert (world.looks(), remembered, world.metric("num_horizontal_pod_autoscalers")) == (1, ((), False), 0)
+    assert (world.scale_reads(), remembered, world.metric("num_horizontal_pod_autoscalers")) == (1, ((), False), 0)
 
 
 async def test_history_survives_a_quick_recreation(world: AutoscalerWorld) -> None:
@@ -148,9 +148,9 @@ async def test_never_two_looks_at_once(world: AutoscalerWorld) -> None:
     for minimum in (2, 3):
         world.cluster.put_autoscaler("web", spec(minimum=minimum))
         await world.advance(1)
-    during = world.looks()
+    during = world.scale_reads()
     await world.advance(19)
-    assert (during, most, world.looks(), world.replicas()) == (1, 1, 3, 3)
+    assert (during, most, world.scale_reads(), world.replicas()) == (1, 1, 3, 3)
 
 
 async def test_workers_are_independent(world: AutoscalerWorld) -> None:
@@ -209,11 +209,11 @@ async def test_a_cache_behind_our_own_write_is_not_used(world: AutoscalerWorld) 
     await world.advance(5)
     await world.advance(15)
     skips = world.metric("stale_sync_skips_total", group="autoscaling", resource="horizontalpodautoscalers")
-    looks = world.looks()
+    looks = world.scale_reads()
     collection.watchers = watchers
     collection.announce("MODIFIED", world.web)
     await world.advance(1)
-    assert (skips, looks, world.looks()) == (1, 2, 3)
+    assert (skips, looks, world.scale_reads()) == (1, 2, 3)
 
 
 async def test_a_status_that_met_no_answer_is_written_soon(world: AutoscalerWorld) -> None:
@@ -223,12 +223,12 @@ async def test_a_status_that_met_no_answer_is_written_soon(world: AutoscalerWorl
     world.cluster.usage["shop", "web-0"] = "510m"
     world.cluster.interfere("PUT", WEB_STATUS, *[REFUSED] * 2)
     await world.advance(15)
-    before = world.looks()
+    before = world.scale_reads()
     await world.advance(1)
-    again = world.looks()
+    again = world.scale_reads()
     await world.advance(2)
     (metric,) = world.web["status"]["currentMetrics"]
-    assert (before, again, world.looks()) == (2, 3, 4)
+    assert (before, again, world.scale_reads()) == (2, 3, 4)
     assert metric["resource"]["current"]["averageValue"] == "510m"
 
 
@@ -243,7 +243,7 @@ async def test_without_the_consistency_gate() -> None:
     world.cluster.usage["shop", "web-0"] = "520m"
     await world.advance(15)
     await world.close()
-    assert (world.looks(), world.cluster.events[-1]["reason"]) == (3, "FailedUpdateStatus")
+    assert (world.scale_reads(), world.cluster.events[-1]["reason"]) == (3, "FailedUpdateStatus")
 
 
 async def test_the_controller_starts_when_the_server_comes(world: AutoscalerWorld) -> None:

@@ -114,7 +114,7 @@ async def test_the_status_is_written_only_when_it_changes(world: AutoscalerWorld
     world.add_web()
     await world.start()
     await world.advance(60)
-    assert (world.looks(), len(world.cluster.asked("PUT"))) == (5, 1)
+    assert (world.scale_reads(), len(world.cluster.asked("PUT"))) == (5, 1)
 
 
 async def test_scale_down_after_stabilization(world: AutoscalerWorld) -> None:

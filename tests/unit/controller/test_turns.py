@@ -41,7 +41,7 @@ async def _count_free(turns: Slots) -> int:
 
 
 async def _waiting(turns: Slots, answer: asyncio.Event) -> None:
-    async with turns.away():
+    async with turns.without_slot():
         await answer.wait()
 
 

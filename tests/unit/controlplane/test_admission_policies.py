@@ -250,13 +250,35 @@ async def test_missing_parameters_that_are_allowed(tmp_path: Path) -> None:
         assert await outcome(registry, policy(**LIMITED), bound) == ""
 
 
-async def test_an_unknown_kind_of_parameters(tmp_path: Path) -> None:
-    """A kind that is not served is a failure of the binding."""
-    fields = {**LIMITED, "paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"}}
-    async with plane(tmp_path) as registry:
-        bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Allow"})
-        found = await outcome(registry, policy(**fields), bound)
-    assert found.endswith("failed to configure binding: paramKind kind `example.com/v1, Kind=Limit` not known")
+UNKNOWN = {"paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"}}
+
+
+@pytest.mark.parametrize("action", ["Deny", "Warn", "Audit"])
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param(
+            UNKNOWN,
+            "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource "
+            "referenced by paramKind: 'example.com/v1, Kind=Limit'",
+            id="unknown kind",
+        ),
+        pytest.param(
+            {},
+            f"{DENIED}failed to configure binding: no params found for policy binding with `Deny` "
+            "parameterNotFoundAction",
+            id="no object",
+        ),
+    ],
+)
+async def test_what_cannot_be_applied_denies(tmp_path: Path, fields: Object, expected: str, action: str) -> None:
+    """Whatever the actions of the binding are; only the failure policy Ignore lets the write pass."""
+    bound = binding(paramRef={"name": "other", "parameterNotFoundAction": "Deny"}, validationActions=[action])
+    async with plane(tmp_path / "fail") as registry:
+        found = await outcome(registry, policy(**LIMITED | fields), bound)
+    async with plane(tmp_path / "ignore") as registry:
+        ignored = await outcome(registry, policy(**LIMITED | fields, failurePolicy="Ignore"), bound)
+    assert (found, ignored) == (f"422 Invalid {expected}", "")
 
 
 async def test_a_deleted_policy_denies_nothing(tmp_path: Path) -> None:

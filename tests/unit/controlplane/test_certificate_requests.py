@@ -127,7 +127,7 @@ def signing_request(found: x509.CertificateSigningRequest, *usages: str, signer:
 )
 def test_what_signers_sign(signer: str, asked: x509.CertificateSigningRequest, usages: list[str], why: str) -> None:
     """Usages and subjects are checked as the built-in signers do."""
-    assert request_signing.check(signer, asked, usages) == why
+    assert request_signing.rejection(signer, asked, usages) == why
 
 
 def test_requests_with_a_damaged_byte_are_refused() -> None:
@@ -294,10 +294,11 @@ async def test_a_request_is_approved_or_denied(world: World) -> None:
         stored["status"] = {"conditions": [{"type": each, "status": "True"} for each in ("Approved", "Denied")]}
         return stored
 
+    value = r"{conditions[{\"type\": \"Approved\"}], conditions[{\"type\": \"Denied\"}]}"
     text = 'must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
     with acting_user.as_user(User("ann")), pytest.raises(StatusError) as refused:
         await world.objects.update(KEY, "", "r", change, options=UpdateOptions("approval"))
-    assert refused.value.message.endswith(f'is invalid: status.conditions: Invalid value: "<object>": {text}')
+    assert refused.value.message.endswith(f'is invalid: status.conditions: Invalid value: "{value}": {text}')
 
 
 async def _settle(world: World) -> Object:

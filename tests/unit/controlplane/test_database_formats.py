@@ -218,7 +218,7 @@ def test_errors_that_are_no_damage_say_so(code: int, said: str) -> None:
     """Only a damaged file is to be salvaged: others are as they were."""
     error = sqlite3.OperationalError("it failed")
     error.sqlite_errorcode = code
-    assert databases.unusable(Path("objects.sqlite"), error).startswith(f"objects.sqlite {said}")
+    assert databases.unusable_message(Path("objects.sqlite"), error).startswith(f"objects.sqlite {said}")
 
 
 async def test_a_text_that_somebody_wrote_is_read(tmp_path: Path, clock: VirtualClock) -> None:

@@ -132,6 +132,12 @@ async def test_taken_generated_names_are_tried_again(objects: Objects, monkeypat
             id="with a version",
         ),
         pytest.param(
+            {"metadata": {"name": "a", "namespace": "none", "resourceVersion": "5"}, "spec": {}},
+            404,
+            'namespaces "none" not found',
+            id="with a version in no such namespace",
+        ),
+        pytest.param(
             {"metadata": {"namespace": "default"}, "spec": {}},
             422,
             'Gadget.example.com "" is invalid: metadata.name: Required value: name or generateName is required',

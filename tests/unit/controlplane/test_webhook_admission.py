@@ -421,3 +421,12 @@ async def test_a_status_is_reviewed_with_the_whole_object(tmp_path: Path) -> Non
     (request,) = server.requests
     assert (request["subResource"], request["object"]["status"]) == ("status", {"replicas": 1})
     assert request["object"]["spec"]["replicas"] == 1
+
+
+async def test_an_address_of_ipv6_is_called(tmp_path: Path) -> None:
+    """It stands in brackets in the URL and in the header Host; nothing listens there."""
+    async with plane(tmp_path) as (registry, _):
+        client = WebhookClient(registry)
+        with pytest.raises(CallError, match=r'Post "https://\[::1\]:1/x\?timeout=9s": dial tcp \[::1\]:1: connect: '):
+            await client.post({"url": "https://[::1]:1/x"}, b"", b"{}", 9)
+        await client.close()

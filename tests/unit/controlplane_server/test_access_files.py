@@ -100,7 +100,9 @@ def test_token_file_without_a_token(tmp_path: Path) -> None:
 def test_kubeconfig(tmp_path: Path) -> None:
     """A kubeconfig has the server, the authority and the token, and is secret."""
     path = tmp_path / "config"
-    kubeconfig.write(path, kubeconfig.document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t"))
+    kubeconfig.write(
+        path, kubeconfig.token_document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t")
+    )
     assert mode(path) == 0o600
     assert json.loads(path.read_text()) == {
         "apiVersion": "v1",
@@ -132,7 +134,7 @@ def test_unwritable_place(tmp_path: Path) -> None:
         secret_files.write(tmp_path / "file" / "below", b"")
 
 
-OURS = kubeconfig.document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t")
+OURS = kubeconfig.token_document(server_url="https://127.0.0.1:6443", authority_pem=b"PEM", token="t")
 
 
 @pytest.mark.parametrize(

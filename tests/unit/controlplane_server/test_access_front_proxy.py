@@ -15,7 +15,7 @@ def test_its_authority_vouches_for_nothing_else(tmp_path: Path) -> None:
     clients = certificates.ensure(tmp_path, now_ns=NOW_NS).authority_pem
     made = front_proxy.ensure(tmp_path / "front-proxy", now_ns=NOW_NS)
     assert made.authority_pem != clients
-    certificate = x509.load_pem_x509_certificate(made.identity.read_bytes())
+    certificate = x509.load_pem_x509_certificate(made.client_path.read_bytes())
     certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(made.authority_pem))
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     assert [name.value for name in names] == ["front-proxy-client"]
@@ -28,6 +28,6 @@ def test_its_files_are_secret_and_its_authority_stays(tmp_path: Path) -> None:
     first = front_proxy.ensure(tmp_path / "front-proxy", now_ns=NOW_NS)
     second = front_proxy.ensure(tmp_path / "front-proxy", now_ns=NOW_NS)
     assert first.authority_pem == second.authority_pem
-    assert first.identity.read_bytes() == second.identity.read_bytes()
+    assert first.client_path.read_bytes() == second.client_path.read_bytes()
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "front-proxy").iterdir()}
     assert modes == {"ca.pem": 0o600, "client.pem": 0o600}

@@ -311,3 +311,42 @@ async def test_a_webhook_denies_a_connection(tmp_path: Path) -> None:
         400,
         'admission webhook "check.example.com" denied the request: no',
     )
+
+
+async def test_the_parameters_of_a_policy_are_converted(tmp_path: Path) -> None:
+    """A policy gets them in the version of its `paramKind`."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+    policy = {
+        "paramKind": {"apiVersion": "example.com/v2", "kind": "Gear"},
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "params.spec.count == 2", "messageExpression": "string(params.spec.count)"}],
+    }
+    reference = {"name": "a", "parameterNotFoundAction": "Deny"}
+    binding = {"policyName": "p", "validationActions": ["Deny"], "paramRef": reference}
+    async with serving(tmp_path) as plane:
+        await plane.make("a")
+        await plane.running.create(f"{policies}ies", {"metadata": {"name": "p"}, "spec": policy})
+        await plane.running.create(f"{policies}ybindings", {"metadata": {"name": "b"}, "spec": binding})
+        config_map = {"metadata": {"name": "c"}}
+        reply = await plane.running.request("POST", "/api/v1/namespaces/default/configmaps", json=config_map)
+    assert (reply.status, reply.body["message"].rpartition("denied request: ")[2]) == (422, "1")
+    assert plane.calls == [("v2", ["a"])]
+
+
+async def test_a_failing_webhook_does_not_hold_up_the_stored_version(tmp_path: Path) -> None:
+    """A write in it succeeds where a manager wrote another version; managedFields stay as they are, as upstream."""
+    async with serving(tmp_path) as plane:
+        await plane.make("a")
+        await plane.running.request("PATCH", f"{V2}/a", json={"spec": {"count": 2}}, headers=MERGE)
+        before = (await plane.running.get(f"{V1}/a")).body
+        plane.webhook.status = 500
+        patched = await plane.running.request("PATCH", f"{V1}/a", json={"spec": {"size": "3"}}, headers=MERGE)
+        other = await plane.running.request("PATCH", f"{V2}/a", json={"spec": {"count": 4}}, headers=MERGE)
+    assert (patched.status, patched.body["spec"]) == (200, {"size": "3"})
+    assert patched.body["metadata"]["managedFields"] == before["metadata"]["managedFields"]
+    assert {entry["apiVersion"] for entry in before["metadata"]["managedFields"]} == {
+        "example.com/v1",
+        "example.com/v2",
+    }
+    assert other.status == 500

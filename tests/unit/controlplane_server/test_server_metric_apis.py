@@ -36,7 +36,7 @@ class Metrics:
         """Those that a test has put there, and one external metric."""
         return self.listed if group == CUSTOM else [MetricResource("", "depth")]
 
-    def answer(self, query: MetricsRequest) -> Object:
+    def list_values(self, query: MetricsRequest) -> Object:
         """A list without items."""
         self.asked.append(query)
         if query.subresource == "misses":

@@ -81,7 +81,7 @@ def logs() -> Logs:
 @pytest.fixture
 async def server(tmp_path: Path, logs: Logs) -> AsyncIterator[Running]:
     """A server with usage and logs, and two pods."""
-    parts = ServerParts(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
+    parts = ServerParts(virtual_objects={"pods.metrics.k8s.io": Usage()}, logs=logs)
     async with running_server(tmp_path, parts) as running:
         await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers in (("one", ["c"]), ("two", ["c", "waiting"])):

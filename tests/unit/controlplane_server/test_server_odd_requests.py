@@ -56,6 +56,14 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
             (500, ".revision: expected numeric (int or float), got string"),
             id="a number beyond float64 in a configuration",
         ),
+        pytest.param(
+            "POST",
+            "/api/v2/namespaces/default/bindings",
+            JSON,
+            "{}",
+            (404, "the server could not find the requested resource"),
+            id="a Binding in a version that is not served",
+        ),
     ],
 )
 async def test_answer(server: Running, method: str, path: str, content_type: str, body: str, refused: Refused) -> None:

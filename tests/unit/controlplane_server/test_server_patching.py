@@ -55,7 +55,7 @@ KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
 def test_what_is_no_patch(body: str, patch_type: patching.PatchType, text: str) -> None:
     """A body of the wrong shape is a 400."""
     with pytest.raises(StatusError) as raised:
-        patching.parse(body.encode(), patch_type)
+        patching.parse_patch(body.encode(), patch_type)
     assert (raised.value.code, raised.value.message) == (400, text)
 
 
@@ -79,7 +79,7 @@ def test_what_is_no_patch(body: str, patch_type: patching.PatchType, text: str) 
 )
 def test_problems(body: str, patch_type: patching.PatchType, problems: tuple[str, ...]) -> None:
     """What a strict server does not like about the document itself."""
-    assert patching.parse(body.encode(), patch_type).problems == problems
+    assert patching.parse_patch(body.encode(), patch_type).problems == problems
 
 
 @pytest.mark.parametrize(

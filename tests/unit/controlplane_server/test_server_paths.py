@@ -80,6 +80,21 @@ def test_split(raw: str, expected: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "is_without_resource"),
+    [
+        pytest.param("/api/v1/watch", True, id="core group"),
+        pytest.param("/apis/apps/v1/watch/", True, id="named group"),
+        pytest.param("/apis/apps/watch", False, id="a version with that name"),
+        pytest.param("/apix/v1/watch", False, id="outside of the API"),
+        pytest.param("/api/v1/watch/pods", False, id="with a resource"),
+    ],
+)
+def test_watch_without_resource(path: str, is_without_resource: bool) -> None:
+    """Only a path whose resource would stand where `watch` does is a watch without a resource."""
+    assert request_paths.is_watch_without_resource(path) is is_without_resource
+
+
+@pytest.mark.parametrize(
     ("path", "methods"),
     [
         pytest.param("/api/v1/pods", {"GET"}, id="a cluster-wide list is read-only"),

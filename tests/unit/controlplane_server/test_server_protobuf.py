@@ -136,11 +136,11 @@ def test_messages_are_kept_within_bounds() -> None:
     bodies = [json_text.encode({"metadata": {"name": f"n{number}"}}) for number in range(10)]
     one = len(bodies[0]) + len(protobuf.encode_raw(json.loads(bodies[0]), "core/v1.ConfigMap"))
     memo = protobuf_encoding.MessageCache(max_bytes=3 * one)
-    first = memo.raw(bodies[0], "core/v1.ConfigMap")
-    assert memo.raw(bodies[0], "core/v1.ConfigMap") is first
+    first = memo.encode(bodies[0], "core/v1.ConfigMap")
+    assert memo.encode(bodies[0], "core/v1.ConfigMap") is first
     for body in bodies[1:]:
-        memo.raw(body, "core/v1.ConfigMap")
-    assert memo.raw(bodies[0], "core/v1.ConfigMap") is not first
+        memo.encode(body, "core/v1.ConfigMap")
+    assert memo.encode(bodies[0], "core/v1.ConfigMap") is not first
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 300, 20_000])

@@ -38,6 +38,9 @@ class Target:
         self.headers.append(request.headers.copy())
         if request.path == "/moved":
             return web.Response(status=302, headers={"Location": "/there?a=1"})
+        if request.path == "/drop":
+            assert request.transport is not None
+            request.transport.abort()
         if request.path == "/stream":
             return await self._stream(request)
         return web.Response(body=body.upper() or b"hello", headers={"X-Own": "kept", "Connection": "close"})
@@ -81,7 +84,7 @@ async def target() -> AsyncIterator[Target]:
 async def server(tmp_path: Path, target: Target) -> AsyncIterator[Running]:
     """An API server with pods, a Service, its slice and a node."""
     endpoint = NodeEndpoint("here", "127.0.0.1", 1, ssl.create_default_context)
-    parts = ServerParts(connections=Node(target), node_endpoint=lambda: endpoint)  # type: ignore[arg-type] # one method
+    parts = ServerParts(connections=Node(target), find_node_endpoint=lambda: endpoint)  # type: ignore[arg-type] # one method
     async with running_server(tmp_path, parts) as running:
         for name in ("web", "lost"):
             container = {"name": "main", "image": "none", "ports": [{"containerPort": 8080}]}
@@ -246,3 +249,10 @@ async def test_upgrades(server: Running) -> None:
         f"{WEB}/", headers={"Connection": "Upgrade", "Upgrade": "websocket", "Authorization": f"Bearer {ADMIN_TOKEN}"}
     )
     assert (reply.status, reply.body["message"]) == (400, "connections cannot be upgraded through the proxy")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
+async def test_a_request_is_sent_once(server: Running, target: Target, method: str) -> None:
+    """A pod that closes the connection without a response may have done what was asked."""
+    reply = await server.request(method, f"{WEB}/drop")
+    assert (reply.status, target.requests) == (503, [(method, "/drop", b"")])

@@ -132,6 +132,18 @@ async def test_bookmarks_tell_progress(
     assert event["type"] == "BOOKMARK"
 
 
+async def test_a_watch_for_lists_stays_open(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event is a list, so none is sent; a change does not end the stream, whose bookmarks go on."""
+    monkeypatch.setattr(watch_streams, "BOOKMARK_PERIOD_S", 0.01)
+    accept = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+    async with watch(server, "&allowWatchBookmarks=true", headers=accept) as answer:
+        created = await server.create(CONFIG_MAPS, config_map("a"))
+        events = [await next_event(answer)]
+        while events[-1]["object"]["metadata"]["resourceVersion"] != created["metadata"]["resourceVersion"]:
+            events.append(await next_event(answer))
+    assert {event["type"] for event in events} == {"BOOKMARK"}
+
+
 async def test_time_is_up(server: Running) -> None:
     """A watch ends in good order when its time is up, with a last bookmark for who wants one."""
     query = f"&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion={server.objects.revision}"

@@ -162,7 +162,7 @@ async def test_a_viewer_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> N
     await world.start()
     session = Session(LocalViewer(), 0.0)
     clock = SystemClock()
-    session.used_s = clock.monotonic_s()
+    session.last_used_s = clock.monotonic_s()
     stalled = _StalledResponse()
     stream = EventStream(world.live, Sessions(clock), session, clock, boot_id="b", detail_key=None)
     running = asyncio.ensure_future(stream.run(stalled, None))

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.api.text.json_text import Number
 from podscaler.lint.model import reading
-from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin
+from podscaler.lint.model.linted_item import APIError, DocumentOrigin
 
 POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
 
@@ -36,17 +36,17 @@ POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
                 "metadata": {"name": "a"},
                 "spec": {"metrics": [{"resource": {"target": {"type": 0.5}}}]},
             },
-            (APIFinding("apiVersion", 'no kind "HorizontalPodAutoscaler" is registered for version "autoscaling/v3"'),),
+            (APIError("apiVersion", 'no kind "HorizontalPodAutoscaler" is registered for version "autoscaling/v3"'),),
             id="an autoscaler of a version that there never was",
         ),
         pytest.param(
             {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": Number("1e400")},
-            (APIFinding("", "json: cannot unmarshal number 1e400 into Go value of type float64"),),
+            (APIError("", "json: cannot unmarshal number 1e400 into Go value of type float64"),),
             id="a number that no float64 holds in an object of a kind that is not known",
         ),
     ],
 )
-def test_faults(value: Any, faults: tuple[APIFinding, ...]) -> None:
+def test_faults(value: Any, faults: tuple[APIError, ...]) -> None:
     """They are read as the API server would take or refuse them."""
     [item] = reading.items(value, DocumentOrigin("f.yaml", 1, b""))
-    assert item.faults == faults
+    assert item.api_errors == faults

@@ -6,26 +6,26 @@ import pytest
 from lint_manifests import Object, cpu, deployment, hpa, short
 
 from podscaler.lint.model import reading
-from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin
+from podscaler.lint.model.linted_item import APIError, DocumentOrigin
 
 OURS = {"apiVersion": "podscaler.dev/v1alpha1", "kind": "PodAutoscaler"}
-TOO_FEW = APIFinding("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")
+TOO_FEW = APIError("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")
 
 
-def faults(value: Any, *, is_live: bool = False) -> tuple[APIFinding, ...]:
+def faults(value: Any, *, is_live: bool = False) -> tuple[APIError, ...]:
     """Why the object would be refused."""
     (item,) = reading.items(value, DocumentOrigin() if is_live else DocumentOrigin("f.yaml"))
-    return item.faults
+    return item.api_errors
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (hpa(foo=1) | OURS, (APIFinding("", 'unknown field "spec.foo"'),)),
+        (hpa(foo=1) | OURS, (APIError("", 'unknown field "spec.foo"'),)),
         (
             hpa(maxReplicas="2") | OURS,
             (
-                APIFinding(
+                APIError(
                     "spec.maxReplicas",
                     'Invalid value: "string": spec.maxReplicas in body must be of type integer: "string"',
                 ),
@@ -34,7 +34,7 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[APIFinding, ...]:
         (
             hpa(metrics=[cpu(type="AverageValue", averageValue=1.5)]) | OURS,
             (
-                APIFinding(
+                APIError(
                     "spec.metrics[0].resource.target.averageValue",
                     'Invalid value: "number": spec.metrics[0].resource.target.averageValue in body must be of type '
                     'integer,string: "number"',
@@ -43,12 +43,12 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[APIFinding, ...]:
         ),
         (
             hpa(metrics=[cpu()] * 101) | OURS,
-            (APIFinding("spec.metrics", "Too many: 101: must have at most 100 items"),),
+            (APIError("spec.metrics", "Too many: 101: must have at most 100 items"),),
         ),
         (hpa(maxReplicas=1) | OURS, (TOO_FEW,)),
         (
             hpa() | OURS | {"apiVersion": "podscaler.dev/v1"},
-            (APIFinding("apiVersion", 'no kind "PodAutoscaler" is registered for version "podscaler.dev/v1"'),),
+            (APIError("apiVersion", 'no kind "PodAutoscaler" is registered for version "podscaler.dev/v1"'),),
         ),
         (hpa() | {"apiVersion": "example.com/v1", "kind": "PodAutoscaler"}, ()),
     ],
@@ -62,7 +62,7 @@ def faults(value: Any, *, is_live: bool = False) -> tuple[APIFinding, ...]:
         "somebody else's kind of that name",
     ],
 )
-def test_what_is_refused(value: Object, expected: tuple[APIFinding, ...]) -> None:
+def test_what_is_refused(value: Object, expected: tuple[APIError, ...]) -> None:
     """First what the definition says; where that has nothing against it, what the controller would refuse."""
     assert faults(value) == expected
 
@@ -86,7 +86,7 @@ def test_a_list_of_them() -> None:
     """The elements of a PodAutoscalerList need not say what they are."""
     whole = {"apiVersion": OURS["apiVersion"], "kind": "PodAutoscalerList", "items": [{"metadata": {"name": "a"}}]}
     (item,) = reading.items(whole, DocumentOrigin("f.yaml"))
-    assert (item.shown, [fault.field for fault in item.faults]) == ("PodAutoscaler default/a", ["spec"])
+    assert (item.full_name, [fault.field for fault in item.api_errors]) == ("PodAutoscaler default/a", ["spec"])
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,11 @@ class MetricWorld:
 
     def custom(self, resource: str, name: str, metric: str = "", **selectors: str) -> Object:
         """The v1beta2 answer for objects of the namespace default."""
-        return self.apis.answer(MetricsRequest(CUSTOM, "v1beta2", "default", resource, name, metric, **selectors))
+        return self.apis.list_values(MetricsRequest(CUSTOM, "v1beta2", "default", resource, name, metric, **selectors))
 
     def external(self, metric: str, selector: str = "") -> Object:
         """The answer for an external metric of the namespace default."""
-        return self.apis.answer(MetricsRequest(EXTERNAL, "v1beta1", "default", metric, label_selector=selector))
+        return self.apis.list_values(MetricsRequest(EXTERNAL, "v1beta1", "default", metric, label_selector=selector))
 
     def values(self, resource: str, name: str, metric: str = "", **selectors: str) -> dict[str, str]:
         """The values of a custom metric by object."""

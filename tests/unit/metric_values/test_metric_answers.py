@@ -42,7 +42,7 @@ async def test_pods_in_v1beta1(world: MetricWorld) -> None:
     """The same in the older form, which names the metric in another place."""
     world.run_pods(pod("web-1", app="web"))
     await world.state("custom", http_requests="{pods: app=web, value: 5, window: 30s}")
-    answer = world.apis.answer(MetricsRequest(CUSTOM, "v1beta1", "default", "pods", "web-1", "http_requests"))
+    answer = world.apis.list_values(MetricsRequest(CUSTOM, "v1beta1", "default", "pods", "web-1", "http_requests"))
     item = {
         "describedObject": described("Pod", "web-1"),
         "metricName": "http_requests",
@@ -278,7 +278,7 @@ async def test_not_found(world: MetricWorld, query: MetricsRequest, text: str) -
     )
     await world.state("external", name="queue", depth="1")
     with pytest.raises(StatusError) as refused:
-        world.apis.answer(query)
+        world.apis.list_values(query)
     assert (refused.value.code, refused.value.reason, refused.value.message) == (404, "NotFound", text)
 
 

@@ -100,7 +100,7 @@ def test_netexec_ends_the_process() -> None:
 )
 def test_durations(text: str, seconds: float | None) -> None:
     """Go's form of durations."""
-    assert netexec.parse_duration(text) == seconds
+    assert go_flags.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(

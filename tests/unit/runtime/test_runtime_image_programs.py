@@ -83,6 +83,7 @@ def test_failures(tmp_path: Path, url: str) -> None:
         "",
         "wget: can't connect to remote host (127.0.0.1): Connection refused\n",
     )
+    assert wget(tmp_path, "-T", "abc", f"http://{url}") == (1, "", "wget: invalid number 'abc'\n")
 
 
 def nc(folder: Path, *args: str, sent: str = "") -> tuple[int, str, str]:

@@ -57,7 +57,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 )
 def test_resolv_conf(spec: dict[str, Any], nameserver: str, expected: str | None) -> None:
     """`dnsPolicy` chooses where to begin, `dnsConfig` adds; None leaves the machine's file."""
-    assert name_files.resolv_conf(pod(**spec), nameserver=nameserver, machine=MACHINE) == expected
+    assert name_files.resolv_conf(pod(**spec), nameserver=nameserver, machine_resolv_conf=MACHINE) == expected
 
 
 def lines(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet import startup
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
@@ -118,7 +119,7 @@ def test_looking_around(tmp_path: Path) -> None:
     paths = NodePaths(tmp_path / "node")
     settings = KubeletSettings(tmp_path)
     first, second = startup.detect_host(paths, settings), startup.detect_host(paths, settings)
-    assert (first.instance, len(first.instance), first.killed) == (second.instance, 32, 0)
+    assert (first.instance, len(first.instance), first.killed_orphans) == (second.instance, 32, 0)
     assert paths.root.stat().st_mode & 0o777 == 0o700
     assert paths.instance.stat().st_mode & 0o777 == 0o600
     for uid in ("kept", "gone"):
@@ -127,10 +128,46 @@ def test_looking_around(tmp_path: Path) -> None:
     assert [folder.name for folder in paths.pods.iterdir()] == ["kept"]
 
 
+async def test_what_is_right_is_not_written(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path) -> None:
+    """A node that registers again writes its status only: a webhook for nodes may be one of its pods."""
+
+    def admit(_new: dict[str, Any], old: dict[str, Any] | None) -> None:
+        if old is not None:
+            raise StatusError("denied", code=403, reason="Forbidden")
+
+    await made(opened, clock, tmp_path).register()
+    opened.objects.add_admission("nodes", admit)
+    await clock.advance(60)
+    await made(opened, clock, tmp_path).register()
+    (heartbeat,) = {c["lastHeartbeatTime"] for c in opened.registry.get("nodes", "", "vm")["status"]["conditions"]}
+    assert heartbeat == "2026-01-01T00:01:00Z"
+
+
+async def test_a_denied_node_is_written_later(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path) -> None:
+    """Registration and heartbeats are tried again."""
+    await opened.registry.create("namespaces", {"metadata": {"name": "kube-node-lease"}})
+    is_denied = True
+
+    def admit(_new: dict[str, Any], _old: dict[str, Any] | None) -> None:
+        if is_denied:
+            raise StatusError("denied", code=403, reason="Forbidden")
+
+    opened.objects.add_admission("nodes", admit)
+    task = asyncio.create_task(made(opened, clock, tmp_path).run())
+    await clock.advance(100)
+    assert opened.registry.list("nodes") == []
+    is_denied = False
+    await clock.advance(31)
+    assert opened.registry.get("nodes", "", "vm")["status"]["capacity"]["pods"] == "9"
+    task.cancel()
+
+
 async def bound(
-    opened: OpenRegistry, clock: VirtualClock, container: Make, **spec: Any
+    opened: OpenRegistry, clock: VirtualClock, container: Make, *, has_node: bool = True, **spec: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """A new pod after it met the binder, and the reasons of its events."""
+    if has_node and opened.registry.find("nodes", "", "vm") is None:
+        await opened.registry.create("nodes", {"metadata": {"name": "vm"}})
     events = EventRecorder(opened.registry, "default-scheduler", clock)
     binder = Binder(opened.registry, clock, events, "vm")
     metadata = {"name": "p", "namespace": "default"}
@@ -139,6 +176,13 @@ async def bound(
     await events.flush()
     reasons = [event["reason"] for event in opened.registry.list("events", "default")]
     return opened.registry.get("pods", "default", "p"), reasons
+
+
+async def test_no_binding_without_a_node(opened: OpenRegistry, clock: VirtualClock, container: Make) -> None:
+    """The pod waits with the scheduler's message."""
+    pod, reasons = await bound(opened, clock, container, has_node=False)
+    assert ("nodeName" in pod["spec"], reasons) == (False, ["FailedScheduling"])
+    assert pod["status"]["conditions"][0]["message"] == "no nodes available to schedule pods"
 
 
 async def test_binding(opened: OpenRegistry, clock: VirtualClock, container: Make) -> None:

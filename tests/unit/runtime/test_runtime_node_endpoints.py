@@ -252,7 +252,7 @@ async def server(tmp_path: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
         return certificates.node_context(tmp_path, node_name, address, now_ns=now_ns)
 
     pages = {resource_metrics.PATH: resource_metrics.resource_metrics_page(lambda: SNAPSHOT)}
-    served = NodeServer(address, pages, ACCESS, tls=tls)
+    served = NodeServer(address, pages, ACCESS, make_tls_context=tls)
     port = await served.start("vm")
     assert await served.start("vm") == port
     yield f"https://{address}:{port}", ssl.create_default_context(cadata=authority.decode())
@@ -281,7 +281,7 @@ async def test_another_port_where_10250_is_in_use(tmp_path: Path, monkeypatch: p
     tls = certificates.node_context(tmp_path, "vm", address, now_ns=now_ns)
     with node_server.socket.create_server((address, 0)) as taken:
         monkeypatch.setattr(node_server, "PORT", taken.getsockname()[1])
-        served = NodeServer(address, {}, ACCESS, tls=lambda _: tls)
+        served = NodeServer(address, {}, ACCESS, make_tls_context=lambda _: tls)
         port = await served.start("vm")
         assert port != taken.getsockname()[1]
     await served.stop()

@@ -72,7 +72,7 @@ def escaped(mark: str, value: str) -> int:
     subprocess.run([*SHELL, command], env={**ENV, mark: value}, check=True, stdout=subprocess.DEVNULL)
     deadline_s = time.monotonic() + WITHIN_S
     while True:
-        found = [pid for pid in process_identity.marked_processes(mark, frozenset((value,))) if os.getsid(pid) == pid]
+        found = [pid for pid in process_identity.marked_pids(mark, frozenset((value,))) if os.getsid(pid) == pid]
         if found or time.monotonic() > deadline_s:
             (pid,) = found
             return pid
@@ -311,7 +311,7 @@ async def test_a_scan_that_is_cancelled_cancels_its_callers() -> None:
 
 async def _until_marked(pid: int) -> None:
     await _until(
-        lambda: pid in process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, frozenset(MARK.values()))
+        lambda: pid in process_identity.marked_pids(process_identity.INSTANCE_VARIABLE, frozenset(MARK.values()))
     )
 
 

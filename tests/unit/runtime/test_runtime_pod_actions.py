@@ -17,16 +17,22 @@ def new(name: str, role: Role = Role.MAIN) -> ContainerState:
 
 
 def running(name: str, role: Role = Role.MAIN, *, started: bool = True) -> ContainerState:
-    return replace(new(name, role), state=Running(NOW_NS, "id"), ran=True, started=started)
+    return replace(new(name, role), state=Running(NOW_NS, "id"), start_tried=True, started=started)
 
 
 def ended(name: str, role: Role = Role.MAIN, *, code: int = 0) -> ContainerState:
-    return replace(new(name, role), state=Terminated(code, "Completed", NOW_NS), ran=True, retry_at_ns=None)
+    return replace(new(name, role), state=Terminated(code, "Completed", NOW_NS), start_tried=True, start_due_ns=None)
 
 
 def waiting(name: str, role: Role = Role.MAIN, *, until_ns: int = LATER_NS) -> ContainerState:
     last = Terminated(1, "Error", NOW_NS)
-    return replace(new(name, role), state=Waiting("CrashLoopBackOff"), last=last, ran=True, retry_at_ns=until_ns)
+    return replace(
+        new(name, role),
+        state=Waiting("CrashLoopBackOff"),
+        last_termination=last,
+        start_tried=True,
+        start_due_ns=until_ns,
+    )
 
 
 INIT, SIDECAR = Role.INIT, Role.SIDECAR

@@ -14,7 +14,7 @@ from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
 S = NANOSECONDS
 T0, T9 = "1970-01-01T00:00:00Z", "1970-01-01T00:00:09Z"
 MAIN = ContainerState("web", Role.MAIN, "Always")
-RUNNING = replace(MAIN, state=Running(5 * S, "c1"), ran=True, started=True, ready=True)
+RUNNING = replace(MAIN, state=Running(5 * S, "c1"), start_tried=True, started=True, ready=True)
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": "default", "uid": "u1", "generation": 1},
     "spec": {"containers": [{"name": "web", "image": "nginx:1"}]},
@@ -64,8 +64,8 @@ def test_a_running_pod() -> None:
 
 
 CRASH = Terminated(3, "Error", 8 * S, 6 * S, "c1")
-ENDED = replace(MAIN, state=CRASH, ran=True, retry_at_ns=None)
-BACKOFF = replace(MAIN, state=Waiting("CrashLoopBackOff", "wait"), last=CRASH, ran=True)
+ENDED = replace(MAIN, state=CRASH, start_tried=True, start_due_ns=None)
+BACKOFF = replace(MAIN, state=Waiting("CrashLoopBackOff", "wait"), last_termination=CRASH, start_tried=True)
 INIT = ContainerState("init", Role.INIT, "OnFailure", Waiting("PodInitializing"))
 
 
@@ -179,7 +179,7 @@ def test_fields_of_others_are_kept() -> None:
 
 def test_init_containers_and_sidecars_have_their_own_list() -> None:
     """An init container is ready once it is done; a sidecar while it runs."""
-    done = replace(INIT, state=Terminated(0, "Completed", 2 * S), ran=True, retry_at_ns=None)
+    done = replace(INIT, state=Terminated(0, "Completed", 2 * S), start_tried=True, start_due_ns=None)
     sidecar = replace(RUNNING, name="side", role=Role.SIDECAR)
     inits = [{"name": "init"}, {"name": "side", "restartPolicy": "Always"}]
     pod = {**POD, "spec": {"initContainers": inits, "containers": [{"name": "web"}]}}

@@ -20,7 +20,7 @@ from podscaler.controlplane.kubelet.launching.container_config import ContainerC
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.processes import processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.9.1.1"
@@ -36,7 +36,7 @@ def service(address: str = SERVICE, **annotations: str) -> dict[str, Any]:
 @pytest.fixture
 def translator() -> PortTranslator:
     """A translator of 127.9.0.0/16 and ports below 1024, with one Service whose port 80 is at 21080."""
-    made = PortTranslator(AddressBlock(9), first_port=1024)
+    made = PortTranslator(AddressBlock(9), unprivileged_port_start=1024)
     made.update_service(service(port_map='{"80": 21080}'), is_gone=False)
     return made
 
@@ -131,7 +131,7 @@ class Trapped:
     """Runs Python programs whose calls are translated, at addresses of a block that tests alone use."""
 
     def __init__(self, threads: ThreadPool, folder: Path) -> None:
-        self.translator = PortTranslator(AddressBlock(255), first_port=1024)
+        self.translator = PortTranslator(AddressBlock(255), unprivileged_port_start=1024)
         self.bound: list[dict[int, int]] = []
         self._threads = threads
         self._folder = folder
@@ -146,7 +146,7 @@ class Trapped:
             process = await processes.start(
                 container_config.process_spec(launch),
                 self._threads,
-                Descriptors(stdout=file.fileno(), stderr=file.fileno()),
+                ChildStreams(stdout=file.fileno(), stderr=file.fileno()),
             )
         async with asyncio.timeout(WITHIN_S):
             return await process.exited, output.read_text()
@@ -243,7 +243,7 @@ async def test_closing_lets_go_of_all_listeners(trapped: Trapped, threads: Threa
     lasting = ContainerConfig(argv=(sys.executable, "-c", "input()"), env={}, cwd="/", port_trap=trap)
     reader, writer = os.pipe()
     spec = container_config.process_spec(lasting)
-    process = await processes.start(spec, threads, Descriptors(reader, writer, writer))
+    process = await processes.start(spec, threads, ChildStreams(reader, writer, writer))
     trapped.translator.close()
     process.signal_group(signal.SIGKILL)
     await process.exited

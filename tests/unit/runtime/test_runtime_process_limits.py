@@ -20,13 +20,13 @@ from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.processes import cgroups, processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import OpenRegistry
 
 INFO = {"operatingSystem": "linux", "architecture": "amd64", "kubeletVersion": "v1.37.0"}
-AS_ROOT = ProcessLimits(user=0, machine=1000, own=500)
-AS_USER = ProcessLimits(user=501, machine=1000, own=400)
+AS_ROOT = ProcessLimits(user=0, machine_max=1000, own_max=500)
+AS_USER = ProcessLimits(user=501, machine_max=1000, own_max=400)
 
 
 @pytest.fixture
@@ -44,8 +44,10 @@ async def threads() -> AsyncIterator[ThreadPool]:
         pytest.param(AS_ROOT, 1000, 250, id="another user has a quarter of the machine"),
         pytest.param(AS_USER, None, 300, id="the user of up leaves a quarter of what it may have to itself"),
         pytest.param(AS_USER, 501, 300, id="also where it is named"),
-        pytest.param(replace(AS_USER, own=0), None, 750, id="a user without a limit leaves a quarter of the machine"),
-        pytest.param(replace(AS_USER, own=1), None, 1, id="at least one"),
+        pytest.param(
+            replace(AS_USER, own_max=0), None, 750, id="a user without a limit leaves a quarter of the machine"
+        ),
+        pytest.param(replace(AS_USER, own_max=1), None, 1, id="at least one"),
         pytest.param(ProcessLimits(user=501), None, None, id="a machine that does not say"),
     ],
 )
@@ -83,7 +85,7 @@ async def test_conditions_about_processes(opened: OpenRegistry, clock: VirtualCl
     in_use = [10]
     machine = MachineInfo("vm", "127.7.0.1", "127.7.0.0/16", {}, INFO, {node.PROCESS_LIMITS: "no cgroups"}, AS_ROOT)
     settings = KubeletSettings(tmp_path)
-    found = NodeObject(opened.registry, clock, settings, machine, processes_in_use=lambda: in_use[0])
+    found = NodeObject(opened.registry, clock, settings, machine, count_processes=lambda: in_use[0])
     await found.register()
     assert conditions(opened)["ProcessLimitsEnforced"] == ("False", "NotPossible", "no cgroups")
     sufficient = ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available; no cgroups")
@@ -101,7 +103,7 @@ async def test_conditions_about_processes(opened: OpenRegistry, clock: VirtualCl
 
 async def test_containers_are_limited(played: Any, container: Any) -> None:
     """Each container's launch has the limit of its user."""
-    capabilities = Capabilities(501, may_change_user=False, may_bind_low_ports=False, processes=AS_USER)
+    capabilities = Capabilities(501, may_change_user=False, may_bind_low_ports=False, process_limits=AS_USER)
     played.stage.host = replace(played.stage.host, capabilities=capabilities)
     await played.begin(containers=[container()])
     assert played.stage.launches["c"].max_processes == 300
@@ -115,7 +117,7 @@ async def test_the_limit_holds(threads: ThreadPool) -> None:
     wanted = ContainerConfig(argv=many, env=env, cwd="/", user=ContainerUser(54_321, 54_321), max_processes=3)
     for spec in (container_config.process_spec(wanted), container_config.exec_spec(wanted, many, pid=1)):
         reader, writer = os.pipe()
-        process = await processes.start(spec, threads, Descriptors(stdout=subprocess.DEVNULL, stderr=writer))
+        process = await processes.start(spec, threads, ChildStreams(stdout=subprocess.DEVNULL, stderr=writer))
         os.close(writer)
         assert await process.exited == 2
         assert b"fork" in os.read(reader, 1000)

@@ -21,7 +21,7 @@ from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome
 from podscaler.controlplane.kubelet.processes import process_identity, processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.processes import ProcessSpec, StartFailure
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 
 SHELL = ("/bin/sh", "-c")
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -39,7 +39,7 @@ async def run(spec: ProcessSpec, threads: ThreadPool) -> tuple[int, str]:
     reader, writer = os.pipe()
     try:
         try:
-            process = await processes.start(spec, threads, Descriptors(stdout=writer, stderr=writer))
+            process = await processes.start(spec, threads, ChildStreams(stdout=writer, stderr=writer))
         finally:
             os.close(writer)
         async with asyncio.timeout(WITHIN_S):
@@ -127,7 +127,7 @@ async def test_a_signal_for_the_group(threads: ThreadPool) -> None:
     """signal_group reaches children too, and a process that has ended is left alone."""
     reader, writer = os.pipe()
     process = await processes.start(
-        shell("sleep 1000 & echo $!; wait"), threads, Descriptors(stdout=writer, stderr=writer)
+        shell("sleep 1000 & echo $!; wait"), threads, ChildStreams(stdout=writer, stderr=writer)
     )
     os.close(writer)
     child = int(await threads.run(os.read, reader, 100))
@@ -262,7 +262,7 @@ async def test_a_command_beside_a_container_with_mounts(threads: ThreadPool, tmp
     process = await processes.start(
         container_config.process_spec(wanted),
         threads,
-        Descriptors(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL),
+        ChildStreams(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL),
     )
     try:
         spec = container_config.exec_spec(wanted, ("cat", "/new-at-root/x"), pid=process.pid)
@@ -313,7 +313,7 @@ async def test_the_environment_is_for_the_program_alone(threads: ThreadPool, tmp
     spec = container_config.process_spec(wanted)
     assert (spec.env, "no-such" in " ".join(spec.argv)) == ({"PATH": "/usr/bin:/bin", "PODSCALER_INSTANCE": "i"}, False)
     reader, writer = os.pipe()
-    process = await processes.start(spec, threads, Descriptors(stdout=writer, stderr=subprocess.DEVNULL))
+    process = await processes.start(spec, threads, ChildStreams(stdout=writer, stderr=subprocess.DEVNULL))
     os.close(writer)
     assert await process.exited == 0
     assert os.read(reader, 1000).split() == [b"377", *b"/ t m p".split(), b"\\n"]
@@ -374,4 +374,4 @@ def test_a_capability_is_found_out() -> None:
     """Who we are and which ports we may bind; never an exception."""
     found = capabilities.detect(Path("/tmp"))
     assert (found.user, found.may_change_user) == (os.geteuid(), os.geteuid() == 0)
-    assert found.lowest_port(None) in (1, found.first_port)
+    assert found.lowest_port(None) in (1, found.unprivileged_port_start)

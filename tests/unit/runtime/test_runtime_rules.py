@@ -106,7 +106,7 @@ def ids(
 ) -> ContainerUser | None:
     spec = {"spec": {"securityContext": pod}}
     return container_setup.container_user(
-        spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change
+        spec, {"name": "c", "securityContext": container}, up_uid=user, may_change_user=may_change
     )
 
 
@@ -175,7 +175,7 @@ def test_the_active_deadline_counts_from_the_start() -> None:
 )
 def test_diagnoses(said: bytes, part: str) -> None:
     """An address in use and a port that may not be bound are told apart from everything else."""
-    found = container_process.bind_error(said, pod_ip="127.2.1.1", first_port=1024)
+    found = container_process.bind_error(said, pod_ip="127.2.1.1", unprivileged_port_start=1024)
     assert part in found
     assert bool(found) is bool(part)
 
@@ -184,7 +184,7 @@ def test_a_declared_low_port_makes_any_refusal_suspect() -> None:
     """A traceback without the word bind is enough where the container says that it wants port 80."""
     said = b"PermissionError: [Errno 13] Permission denied"
     found = [
-        container_process.bind_error(said, pod_ip="127.2.1.1", first_port=1024, forbidden=ports)[:3]
+        container_process.bind_error(said, pod_ip="127.2.1.1", unprivileged_port_start=1024, forbidden_ports=ports)[:3]
         for ports in ([], [80])
     ]
     assert found == ["", "its"]
@@ -258,7 +258,7 @@ def hierarchy(root: Path, *, controllers: str = "cpu memory pids", inhabitants: 
 
 def test_a_delegated_cgroup_is_used(tmp_path: Path) -> None:
     """Controllers are handed on and each container gets a folder with its limits (on a played hierarchy)."""
-    found = cgroups.find(root=tmp_path, own_cgroup_file=hierarchy(tmp_path))
+    found = cgroups.set_up(root=tmp_path, own_cgroup_file=hierarchy(tmp_path))
     assert isinstance(found, cgroups.Cgroups)
     folder = found.make("c1", {"limits": {"memory": "1Mi"}})
     assert (folder / "memory.max").read_text() == "1048576"
@@ -276,4 +276,4 @@ def test_a_delegated_cgroup_is_used(tmp_path: Path) -> None:
 )
 def test_a_cgroup_that_cannot_be_used(tmp_path: Path, played: dict[str, str], message: str) -> None:
     """Without a part of the hierarchy of its own the node says why limits are not enforced."""
-    assert cgroups.find(root=tmp_path, own_cgroup_file=hierarchy(tmp_path, **played)) == message
+    assert cgroups.set_up(root=tmp_path, own_cgroup_file=hierarchy(tmp_path, **played)) == message

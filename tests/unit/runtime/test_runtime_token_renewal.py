@@ -33,7 +33,7 @@ def test_the_file_of_a_token() -> None:
         asked.append((audience, life_s))
         return "secret"
 
-    (file,) = volume_files.files(VOLUME, POD, PLACE, volume_files.VolumeSources(lambda *_: None, issue=issue))
+    (file,) = volume_files.files(VOLUME, POD, PLACE, volume_files.VolumeSources(lambda *_: None, issue_token=issue))
     assert (file.path, file.data, file.mode, asked) == ("token", b"secret", 0o640, [("", 600)])
 
 
@@ -44,7 +44,7 @@ def test_an_account_that_is_gone() -> None:
         raise StatusError('serviceaccounts "x" not found', code=404, reason="NotFound")
 
     with pytest.raises(ContainerConfigError, match='failed to fetch token: serviceaccounts "x" not found'):
-        volume_files.files(VOLUME, POD, PLACE, volume_files.VolumeSources(lambda *_: None, issue=issue))
+        volume_files.files(VOLUME, POD, PLACE, volume_files.VolumeSources(lambda *_: None, issue_token=issue))
 
 
 async def test_a_token_is_renewed_in_time(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path) -> None:

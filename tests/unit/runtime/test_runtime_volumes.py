@@ -183,7 +183,7 @@ async def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path, threa
 def test_a_mount_of_the_root_comes_first(tmp_path: Path) -> None:
     """The mounts below it would be hidden."""
     mounts = [{"name": "data", "mountPath": path} for path in ("/a/b", "/a", "/")]
-    found = volumes.mounts(
+    found = volumes.prepare_mounts(
         pod({"name": "data", "emptyDir": {}}, mounts=mounts),
         {"volumeMounts": mounts},
         {"data": str(tmp_path)},
@@ -203,7 +203,7 @@ def test_mounts_of_a_container(tmp_path: Path) -> None:
     ]
     found = pod({"name": "data", "emptyDir": {}}, {"name": "cm", "configMap": {"name": "cm"}}, mounts=mounts)
     sources = {"data": str(tmp_path / "data"), "cm": "/cm"}
-    assert volumes.mounts(found, found["spec"]["containers"][0], sources, {"POD": "p1"}) == (
+    assert volumes.prepare_mounts(found, found["spec"]["containers"][0], sources, {"POD": "p1"}) == (
         Mount("/cm", "/etc/app", True),
         Mount(f"{tmp_path}/data", "/srv/data", True),
         Mount(f"{tmp_path}/data", "/srv/data/deep", False, "logs/p1"),
@@ -232,7 +232,7 @@ def test_a_sub_path_cannot_lead_out(tmp_path: Path, sub_path: str) -> None:
     found = pod({"name": "data", "emptyDir": {}})
     container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": sub_path}]}
     with pytest.raises(ContainerConfigError):
-        volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
+        volumes.prepare_mounts(found, container, {"data": str(tmp_path / "data")}, {})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "outside"]
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -243,7 +243,7 @@ def test_a_sub_path_follows_links_within_its_volume(tmp_path: Path) -> None:
     (tmp_path / "data" / "link").symlink_to("real")
     found = pod({"name": "data", "emptyDir": {}})
     container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": "link/new"}]}
-    volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
+    volumes.prepare_mounts(found, container, {"data": str(tmp_path / "data")}, {})
     assert (tmp_path / "data" / "real" / "new").is_dir()
 
 
@@ -305,7 +305,7 @@ async def test_a_changed_secret_reaches_the_volumes(
     tokens = iter(("token-1", "token-2"))
     known: Any = {
         "sources": VolumeSources(
-            lambda resource, _, name: objects.get((resource, name)), issue=lambda *_: next(tokens)
+            lambda resource, _, name: objects.get((resource, name)), issue_token=lambda *_: next(tokens)
         ),
         "paths": NodePaths(tmp_path),
         "threads": threads,

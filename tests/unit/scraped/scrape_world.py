@@ -74,7 +74,7 @@ class ScrapeWorld:
     def values(self, kind: str, name: str, metric: str = "", **selectors: str) -> dict[str, str]:
         """The values of a custom metric by object."""
         query = MetricsRequest("custom.metrics.k8s.io", "v1beta2", "default", kind, name, metric, **selectors)
-        return {each["describedObject"]["name"]: each["value"] for each in self.apis.answer(query)["items"]}
+        return {each["describedObject"]["name"]: each["value"] for each in self.apis.list_values(query)["items"]}
 
     def events(self) -> list[tuple[str, str]]:
         """(pod, message) of all events."""

@@ -96,10 +96,16 @@ def test_a_candidate_that_starts_at_zero_starts_there():
     assert (present.run.ready[0], max(off.run.ready), off.lost_pct) == (2, 0, 100.0)
 
 
-def test_batch_and_exact_engine_measure_the_same(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "rates",
+    [
+        pytest.param({0: 50, 300: 220, 600: 40}, id="surge"),
+        pytest.param({0: 50, 300: 320, 314: 0}, id="end-of-requests-between-syncs"),
+    ],
+)
+def test_batch_and_exact_engine_measure_the_same(rates: dict[float, float], monkeypatch: pytest.MonkeyPatch):
     """The results of both engines are equal but for the engine's name."""
-    rate = simulated.load({0: 50, 300: 220, 600: 40}, 1000)
-    load = RequestLoad(rate=rate, cpu_per_request_us=20_000, timeout_ms=2_000)
+    load = RequestLoad(rate=simulated.load(rates, 1000), cpu_per_request_us=20_000, timeout_ms=2_000)
     workload = simulated.web(requests=load, pod=simulated.pod(1000, limit=1000), replicas=2)
     stated = simulated.scenario(workload, simulated.cpu_spec(60), seconds=900)
     fast = results(stated, slo_ms=80).results[0]

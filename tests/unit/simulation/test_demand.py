@@ -78,7 +78,7 @@ def test_the_utilization_meets_the_slo_and_hardly_less_than_it(cores: int, facto
     slo_ms = 3 + 20 * factor
     utilization = demand.utilization_at_slo(load, capacity_ucores, slo_ms)
     if utilization < 0.99:
-        latency_ms = load_serving._latency_ms(load, capacity_ucores, utilization * capacity_ucores, 0)
+        latency_ms = load_serving.response_time_ms(load, capacity_ucores, utilization * capacity_ucores, 0)
         assert latency_ms == pytest.approx(slo_ms, rel=1e-6)
 
 

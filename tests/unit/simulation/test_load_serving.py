@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.simulation.model.step_series import constant
-from podscaler.simulation.model.workloads import RequestLoad
+from podscaler.simulation.model.workloads import ContainerModel, PodModel, RequestLoad, WorkloadModel
 from podscaler.simulation.world.load_serving import ServedLoad, erlang_c
 
 CORE = simulated.CORE
@@ -23,6 +23,16 @@ def serving(load: RequestLoad, *, ready: int, limit: int | None = 500) -> Served
     made = ServedLoad(model, 0)
     made.set_ready(ready, 0)
     return made
+
+
+@pytest.mark.parametrize("idle_milli", [(500, 0), (0, 500)], ids=["first", "last"])
+def test_a_container_whose_idle_use_takes_its_limit_leaves_the_pod_no_capacity(idle_milli: tuple[int, int]):
+    """The container that is full first decides, whichever it is."""
+    containers = [
+        ContainerModel(name=str(idle), cpu_limit_milli=500, idle_cpu_ucores=idle * 1000, load_permille=500)
+        for idle in idle_milli
+    ]
+    assert WorkloadModel(key="default/web", pod=PodModel(containers=tuple(containers))).cpu_capacity_ucores == 0
 
 
 def test_enough_pods_serve_all():

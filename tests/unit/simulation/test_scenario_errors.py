@@ -59,6 +59,10 @@ BODIES = {
         "duration: 1m\nworkloads: {web: {load: {cpu: 1, requests: {rate: 1, cpuPerRequest: 1ms}}}}\n",
         "4: workloads.web.load.cpu: requests are a demand for CPU already; state `cpu` or `requests`",
     ),
+    "requests without CPU time": (
+        "duration: 1m\nworkloads: {web: {load: {requests: {rate: 1, cpuPerRequest: 0us}}}}\n",
+        "4: workloads.web.load.requests.cpuPerRequest: the duration 0us is too short; 1 ms or more are needed",
+    ),
     "shares that are no whole": (
         "duration: 1m\nworkloads: {web: {load: {cpu: 1}, containers: {app: {load: 0.5}}}}\n",
         "4: workloads.web.containers: the shares `load` of the containers sum up to 0.5, not to 1",

@@ -210,7 +210,7 @@ def test_the_api_accepts_every_suggestion(data, dimensions):
     """Whatever is suggested passes the API's validation."""
     suggested = SearchSpace(PRESENT, sorted(dimensions), ReplicaBounds(1, 30)).suggest(Drawn(data))
     manifest = recommendation.manifest("default", "web", suggested)
-    complete = manifest | {"spec": what_if_fields.complete(manifest["spec"])}
+    complete = manifest | {"spec": what_if_fields.set_defaults(manifest["spec"])}
     assert hpa_validation.validate(complete, None) == []
 
 

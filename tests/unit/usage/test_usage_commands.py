@@ -13,7 +13,7 @@ def test_sum_never_steps_down() -> None:
         ({1: TreeReading(12.0, 100), 3: TreeReading(0.75, 10)}, {1: frozenset({3})}),
         ({1: TreeReading(12.0, 100)}, {1: frozenset()}),
     ]
-    assert [usage.added(readings, commands)[1] for readings, commands in rounds] == [
+    assert [usage.observe(readings, commands)[1] for readings, commands in rounds] == [
         TreeReading(11.0, 150),
         TreeReading(14.5, 170),
         TreeReading(15.75, 110),
@@ -24,6 +24,6 @@ def test_sum_never_steps_down() -> None:
 def test_container_that_is_gone() -> None:
     """A container that has ended has no reading, and nothing of it is kept for another one."""
     usage = CommandUsage()
-    usage.added({1: TreeReading(1.0, 1), 2: TreeReading(5.0, 1)}, {1: frozenset({2})})
-    assert usage.added({}, {}) == {}
-    assert usage.added({1: TreeReading(0.0, 1)}, {1: frozenset()}) == {1: TreeReading(0.0, 1)}
+    usage.observe({1: TreeReading(1.0, 1), 2: TreeReading(5.0, 1)}, {1: frozenset({2})})
+    assert usage.observe({}, {}) == {}
+    assert usage.observe({1: TreeReading(0.0, 1)}, {1: frozenset()}) == {1: TreeReading(0.0, 1)}

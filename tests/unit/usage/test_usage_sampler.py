@@ -13,7 +13,7 @@ RESOLUTION_S = 15
 async def _stamps(clock: VirtualClock, *set_s: float) -> list[tuple[str, str]]:
     """Timestamp and window of a node's metrics, one round each after the wall clock is set."""
     registry: Any = None
-    sampler = Sampler(registry, lambda: (), clock=clock, node_name=lambda: "here", resolution_s=RESOLUTION_S)
+    sampler = Sampler(registry, lambda: (), clock=clock, get_node_name=lambda: "here", resolution_s=RESOLUTION_S)
     await sampler.sample()
     stamps = []
     for each in set_s:

@@ -19,7 +19,7 @@ def pod(annotations: dict[str, str], *containers: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("own", "controller", "siblings", "expected"),
+    ("own", "controller", "sharers", "expected"),
     [
         pytest.param({}, {}, 1, (0, 0), id="nothing stated"),
         pytest.param({"cpu": "250m"}, {}, 3, (CORE // 4, 0), id="a fixed amount for every pod"),
@@ -34,14 +34,14 @@ def pod(annotations: dict[str, str], *containers: str) -> dict[str, Any]:
     ],
 )
 def test_usage_of_one_container(
-    own: dict[str, str], controller: dict[str, str], siblings: int, expected: tuple[int, int]
+    own: dict[str, str], controller: dict[str, str], sharers: int, expected: tuple[int, int]
 ) -> None:
     """Annotations state amounts or shares; what they do not state is zero."""
     prefixed = {f"podscaler.dev/simulated-{key}": value for key, value in controller.items()}
     usage = simulated.container_usage(
         pod({f"podscaler.dev/simulated-{key}": value for key, value in own.items()}),
         controller_annotations=prefixed,
-        siblings=siblings,
+        sharers=sharers,
     )
     assert usage == {"app": SimulatedUsage(*expected)}
 
@@ -49,7 +49,7 @@ def test_usage_of_one_container(
 def test_an_amount_without_a_container_is_the_first_ones() -> None:
     """A sidecar uses only what is stated for it by name."""
     annotations = {"podscaler.dev/simulated-cpu": "1", "podscaler.dev/simulated-cpu.log": "10m"}
-    usage = simulated.container_usage(pod(annotations, "app", "log", "idle"), controller_annotations={}, siblings=1)
+    usage = simulated.container_usage(pod(annotations, "app", "log", "idle"), controller_annotations={}, sharers=1)
     assert usage == {
         "app": SimulatedUsage(CORE, 0),
         "log": SimulatedUsage(CORE // 100, 0),

@@ -208,6 +208,25 @@ async def test_a_watch_that_breaks_again_and_again_is_not_hurried():
         assert len(world.watches.streams) < 10
 
 
+async def test_a_key_that_is_due_at_once_leaves_time_for_others():
+    """A controller whose syncs never wait, and want to be repeated at once, does not stop the process."""
+    clock, watches = VirtualClock(), Watches()
+    controller = Scripted(clock, primed=("a",))
+    outcomes = [0.0] * 100
+
+    async def sync(key):
+        del key
+        return outcomes.pop() if outcomes else None
+
+    controller.sync = sync
+    task = asyncio.create_task(ControlLoop(controller, watches, clock, workers=1).run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert 0 < len(outcomes) < 100
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_cancelling_ends_everything():
     """No task is left behind."""
     world = World()

@@ -421,7 +421,7 @@ async def test_a_round_of_metrics_looks_up_each_controller_once(
     await ReplicaSets(registry, clock).sync(("default", "web"))
     for pod in registry.list(PODS):
         await registry.mutate(PODS, *selection.key_of(pod), run_simulated, subresource="status")
-    sampler = Sampler(registry, lambda: (), clock=clock, node_name=lambda: "", resolution_s=15.0)
+    sampler = Sampler(registry, lambda: (), clock=clock, get_node_name=lambda: "", resolution_s=15.0)
     following = asyncio.create_task(sampler.run())
     await clock.advance(0.0)
     following.cancel()  # the pods are known, and its own round of metrics counts nothing

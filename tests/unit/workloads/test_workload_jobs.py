@@ -20,8 +20,8 @@ JOBS, PODS = "jobs.batch", "pods"
 class World:
     """Registry, node and controllers; `pass_time` runs them."""
 
-    def __init__(self, registry, clock):
-        self.registry, self.clock = registry, clock
+    def __init__(self, registry, clock, node):
+        self.registry, self.clock, self.node = registry, clock, node
 
     async def pass_time(self, span_s=0.0):
         for _ in range(6):
@@ -83,11 +83,10 @@ async def world(tmp_path):
     clock = VirtualClock()
     async with open_registry(tmp_path, catalog.RESOURCES, clock) as opened:
         registry = opened.registry
+        node = PlayedNode(registry, clock)
         loops = [ControlLoop(make(registry, clock), registry, clock) for make in (Jobs, FinishedJobs)]
-        tasks = [
-            asyncio.create_task(one) for one in (PlayedNode(registry, clock).run(), *(loop.run() for loop in loops))
-        ]
-        yield World(registry, clock)
+        tasks = [asyncio.create_task(one) for one in (node.run(), *(loop.run() for loop in loops))]
+        yield World(registry, clock, node)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -165,6 +164,17 @@ async def test_a_job_fails(world, spec, codes, reason, message):
     assert world.conditions() == [(kind, "True", reason, message) for kind in ("FailureTarget", "Failed")]
     assert world.active() == []
     assert (reason, message) in world.events()
+
+
+async def test_a_job_past_its_deadline_waits_for_the_end_of_its_pods(world):
+    """Pods take a while to end; other work goes on meanwhile."""
+    world.node.stop_s = 20
+    await world.create(activeDeadlineSeconds=3)
+    await world.pass_time(10)
+    assert [kind for kind, *_ in world.conditions()] == ["FailureTarget"]
+    assert world.registry.list(PODS) != []
+    await world.pass_time(20)
+    assert [kind for kind, *_ in world.conditions()] == ["FailureTarget", "Failed"]
 
 
 async def test_pods_of_an_indexed_job_have_their_index(world):

@@ -45,7 +45,7 @@ def type_of(json_value: Any) -> tuple[str, str]:
 
 
 def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
-    """The error of a value that has none of the schema's types."""
+    """The error of a value that has none of the schema's types; one check for a valid value, none without types."""
     kind, go_format = type_of(value)
     expected_types = ",".join(schema.types)
     if value is None:
@@ -57,7 +57,7 @@ def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
     is_number = kind == "integer" and "number" in schema.types
     is_valid = kind in schema.types or is_whole or is_number
-    if schema.format:
+    if schema.format:  # then kube-openapi names the format in the error, and does not check the type of texts and lists
         if kind not in ("string", "array") and not (is_valid or go_format == schema.format):
             return SchemaFindings([schema_errors.wrong_type(path, go_format, schema.format, go_format)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):

@@ -19,6 +19,7 @@ from podscaler.api.text.json_text import DecodeError, Repeated
 
 OBJECT_META = "meta/v1.ObjectMeta"
 ANYTHING = Structural(preserves_unknown=True)
+"""The schema of any object: nothing is pruned."""
 
 
 def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decoded:
@@ -77,11 +78,12 @@ def _repeated_paths(value: Any, path: str) -> list[str]:
         ]
     if not isinstance(value, dict):
         return []
-    repeated_path: list[str] = []
+    repeated_paths: list[str] = []
     seen_names: set[str] = set()
     for name, member in value.pairs if isinstance(value, Repeated) else value.items():
         member_path = f"{path}.{name}" if path else name
-        repeated_path += [member_path] if name in seen_names else []
+        if name in seen_names:
+            repeated_paths.append(member_path)
         seen_names.add(name)
-        repeated_path += _repeated_paths(member, member_path)
-    return repeated_path
+        repeated_paths += _repeated_paths(member, member_path)
+    return repeated_paths

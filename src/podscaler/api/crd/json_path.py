@@ -4,7 +4,7 @@
     values_at(obj, '.status.conditions[?(@.type=="Ready")].status')         ["True"]
 
 Called by `printer_columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
-selects. A new form of step: its pattern, its function, and its case in `_parse_bracket` or `_parse_step`.
+selects. A new form of step: its pattern, its function, and its line in `_BRACKET_STEPS` or case in `_parse_step`.
 
 Supported: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
 something below `@` with a literal. Source: the documentation of kubectl's JSONPath.
@@ -70,7 +70,7 @@ def _values_of_steps(value: Any, steps: tuple[Step, ...]) -> list[Any]:
 
 
 def _parse_step(remaining_path: str, path: str) -> tuple[Step, str]:
-    """The first step of the remaining path (`.name`, `..name` or `[...]`), and the path after it.
+    """The first step of the remaining path (`.name`, `..name` or `[...]`), and the path after it. Raises PathError.
 
     Args:
         path: the whole path, for messages.
@@ -92,19 +92,10 @@ def _parse_step(remaining_path: str, path: str) -> tuple[Step, str]:
 
 
 def _parse_bracket(remaining_path: str, path: str) -> tuple[Step, str]:
-    """The first step of the remaining path (`['name']`, `[0]`, `[*]`, `[1:3]`, `[?(...)]`), and the path after it."""
-    if match := _QUOTED_NAME.match(remaining_path):
-        return _member_step(_unescape(match[1] if match[1] is not None else match[2])), remaining_path[match.end() :]
-    if match := _INDEX.match(remaining_path):
-        return _element_step(int(match[1])), remaining_path[match.end() :]
-    if match := _WILDCARD.match(remaining_path):
-        return _every_step, remaining_path[match.end() :]
-    if match := _SLICE.match(remaining_path):
-        return _slice_step(*(int(bound) if bound else None for bound in match.groups())), remaining_path[match.end() :]
-    if match := _FILTER.match(remaining_path):
-        return _filter_step(match["path"], match["operator"] or "", match["literal"] or ""), remaining_path[
-            match.end() :
-        ]
+    """The step in brackets (`['name']`, `[0]`, ...) at the beginning, and the path after it. Raises PathError."""
+    for pattern, make_step in _BRACKET_STEPS:
+        if match := pattern.match(remaining_path):
+            return make_step(match), remaining_path[match.end() :]
     raise PathError(f"{path}: {remaining_path} cannot be understood")
 
 
@@ -141,7 +132,7 @@ def _element_step(index: int) -> Step:
 
 
 def _slice_step(start: int | None = None, end: int | None = None, stride: int | None = None) -> Step:
-    """Selects elements of a list, as Python's slices do; a stride of 0 selects none."""
+    """Selects elements of a list as Python's slices do, where None is a missing bound; a stride of 0 selects none."""
 
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and stride != 0:
@@ -151,7 +142,7 @@ def _slice_step(start: int | None = None, end: int | None = None, stride: int | 
 
 
 def _recursive_step(name: str) -> Step:
-    """A step to all fields of a name, at any depth."""
+    """Selects the members of that name at any depth, those of an object before those below it."""
 
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict):
@@ -167,7 +158,10 @@ def _recursive_step(name: str) -> Step:
 
 
 def _filter_step(path: str, comparison: str, literal: str) -> Step:
-    """A step to the list elements that have a value at `path`, compared with the literal if there is one."""
+    """Selects the elements of a list that have a value at `path` for which the comparison with the literal holds.
+
+    An empty `comparison` has no literal: then any value fits. Raises PathError for an invalid path or literal.
+    """
     steps = parse(path)
     literal_value = _parse_literal(literal) if comparison else None
 
@@ -196,3 +190,13 @@ def _parse_literal(literal: str) -> Any:
         return json.loads(literal)
     except ValueError:
         raise PathError(f"{literal} is no literal") from None
+
+
+_BRACKET_STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
+    (_QUOTED_NAME, lambda match: _member_step(_unescape(match[1] if match[1] is not None else match[2]))),
+    (_INDEX, lambda match: _element_step(int(match[1]))),
+    (_WILDCARD, lambda _match: _every_step),
+    (_SLICE, lambda match: _slice_step(*(int(bound) if bound else None for bound in match.groups()))),
+    (_FILTER, lambda match: _filter_step(match["path"], match["operator"] or "", match["literal"] or "")),
+)
+"""Pattern of a step in brackets -> the function that makes the step of a match."""

@@ -15,6 +15,7 @@ from podscaler.api.crd.json_path import PathError
 from podscaler.api.machinery import instants, printing, timestamps
 from podscaler.api.resource.resources import Column, Object, Printer
 from podscaler.api.text import json_text
+from podscaler.base import clock
 
 NAME = Column("Name", format="name", description="Name of the object.")
 AGE = Column("Age", "date", description="Time since the object was created.")
@@ -30,7 +31,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
 
     Args:
         definitions: its additionalPrinterColumns; empty for a column with the age.
-        as_served: converts a stored object to that version; may change it in place.
+        as_served: converts a stored object to that version; may change it in place. Its exceptions escape from `row`.
     """
     columns = definitions or _DEFAULT_COLUMNS
     cell_functions = [_make_cell(column["jsonPath"], column["type"]) for column in columns]
@@ -52,10 +53,10 @@ def _make_column(definition: Object) -> Column:
     description = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
     return Column(
         definition["name"],
-        definition["type"],
-        definition.get("format", ""),
-        description or f"Custom resource definition column (in JSONPath format): {path}",
-        definition.get("priority", 0),
+        type=definition["type"],
+        format=definition.get("format", ""),
+        description=description or f"Custom resource definition column (in JSONPath format): {path}",
+        priority=definition.get("priority", 0),
     )
 
 
@@ -103,6 +104,6 @@ def _age_text(value: Any, now_ns: int) -> str | None:
     if not value:
         return printing.UNKNOWN
     try:
-        return printing.elapsed((now_ns - instants.parse(timestamps.normalize_time(value))) // 1_000_000_000)
+        return printing.elapsed((now_ns - instants.parse(timestamps.normalize_time(value))) // clock.NANOSECONDS)
     except ValueError:
         return "<invalid>"

@@ -2,9 +2,10 @@
 
     of(definition).served      one Resource for each served version of the definition
 
-Called by the API server whenever a definition changes. The storage version has the record under which objects are
-stored; every other served version has a record (a face) with its own schema, columns and subresources, which reads and
-writes the same objects. `served` is the version of a request throughout, `stored_version` the storage version.
+Called by `podscaler.controlplane.controllers.cluster.custom_resources` whenever a definition changes. The storage
+version has the record under which objects are stored; every other served version has a record (a face) with its own
+schema, columns and subresources, which reads and writes the same objects. `stored_version` is the storage version,
+`crd_version` the version of a record.
 
 Invariants: an object that is read or written in a version is pruned by the schema of that version, as in
 kube-apiserver. With the conversion strategy `None` conversion changes only the apiVersion, and the hooks of all
@@ -407,7 +408,10 @@ def _schema_errors(crd_version: _DefinitionVersion, new: Object, old: Object | N
 def _with_rule_errors(
     crd_version: _DefinitionVersion, new: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
-    """`errors` with the errors of list types, and of CEL rules unless an error in `errors` blocks them."""
+    """`errors`, which is changed, with the errors of list types, and of CEL rules unless an error blocks them.
+
+    Repeated elements are no errors where the stored object has some already (ratcheting).
+    """
     if old is None or not list_types.field_errors(old, crd_version.schema):
         errors += list_types.field_errors(new, crd_version.schema)
     if crd_version.rules is None:
@@ -421,6 +425,7 @@ def _with_rule_errors(
 _BLOCKING_REASONS = frozenset(
     f"FieldValue{name}" for name in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
 )
+"""The reasons of errors after which kube-apiserver does not evaluate CEL rules."""
 _RULES_NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"

@@ -2,7 +2,7 @@
 
     normalize(".labels['a/b']", schema)      "labels[a/b]"
 
-Called by the validation of CustomResourceDefinitions and by `rules`.
+Called by `podscaler.api.kinds.apiextensions.crd_rule_validation` and by `rules`.
 
 Source: the API documentation of x-kubernetes-validations.
 """

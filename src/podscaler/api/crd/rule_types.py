@@ -3,7 +3,7 @@
     cel_type_of(parse({"type": "array", "items": {"type": "string"}}), "t")      list(string)
     escape("my-name")                                                            "my__dash__name"
 
-Called by `rules` and by the validation of CustomResourceDefinitions.
+Called by `rules`, and by `podscaler.api.kinds.apiextensions.crd_rule_validation`.
 
 Rules: a node without a type (preserved unknown fields) has no CEL type; the root and embedded resources have
 apiVersion, kind, metadata.name and metadata.generateName; int-or-string is dyn.

@@ -1,6 +1,7 @@
 """Converts JSON values to CEL values by their schema: times and bytes by format, member names escaped, nulls dropped.
 
-Called by `rules` for each value that a rule reads. Values without a schema can only be compared for equality.
+Called by `rules` for each value that a rule reads. Values without a schema can only be compared for equality. All
+functions raise EvaluationError for a value that does not have the type of its schema.
 
 Source: the API documentation of x-kubernetes-validations.
 """

@@ -21,7 +21,7 @@ Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; k
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.api.cel.compile import programs
 from podscaler.api.cel.compile.programs import Program
@@ -38,8 +38,11 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text, quoting
 
 ROOT_TYPE = "selfType0"
+"""The name of the type of a whole object in compile errors."""
 ROOT_PATH = "<nil>"
+"""The path of a whole object in field errors."""
 MESSAGE_MAX_BYTES = 5 * 1024
+"""The longest result of a messageExpression that is used."""
 
 _MESSAGE_PREFIXES = {
     "FieldValueForbidden": "Forbidden",
@@ -82,7 +85,10 @@ class ValidationRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    """A node of the schema that has rules, or children with rules; children without are left out."""
+    """A node of the schema that has rules, or children with rules; children without are left out.
+
+    `members` are the children by name, `additional` is that of all other members, `items` that of list elements.
+    """
 
     schema: Structural
     rules: tuple[ValidationRule, ...]
@@ -93,19 +99,39 @@ class _Node:
 
 
 @dataclass(slots=True, eq=False)
-class Pair:
-    """A value with its old value; `is_equal` caches whether they are equal (None: not compared yet)."""
+class _Change:
+    """The change from an old value to a new one; `_is_same` caches whether they are equal (None: not compared yet)."""
 
     new: Any
     old: Any
     schema: Structural
-    is_equal: bool | None = None
+    _is_same: bool | None = None
 
-    def is_same(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the values are equal."""
-        if self.is_equal is None:
-            self.is_equal = list_types.is_same(self.new, self.old, self.schema)
-        return self.is_equal
+        if self._is_same is None:
+            self._is_same = list_types.is_same(self.new, self.old, self.schema)
+        return self._is_same
+
+
+class _Ratchet(NamedTuple):
+    """What decides whether a violation is a warning.
+
+    Attributes:
+        own: the change of the value; None without an old value.
+        ancestor: that of its nearest ancestor that has an old value; None without one.
+    """
+
+    own: _Change | None
+    ancestor: _Change | None = None
+
+
+class _Location(NamedTuple):
+    """The path of a value with rules, its JSON type (empty if the schema has none or several), and the value."""
+
+    path: str
+    json_type: str
+    value: Any
 
 
 @dataclass(slots=True, eq=False)
@@ -118,7 +144,12 @@ class RuleResults:
 
 
 class RuleSet:
-    """The rules of a whole schema, which are compiled at the first evaluation."""
+    """The rules of a schema, which are compiled at the first evaluation.
+
+    Args:
+        schema: the schema.
+        is_root: whether its values are whole (or embedded) objects.
+    """
 
     def __init__(self, schema: Structural, *, is_root: bool = True) -> None:
         self._schema = schema
@@ -139,10 +170,11 @@ class RuleSet:
             self._node = _compile_node(self._schema, ROOT_TYPE, is_root=self._is_root)
             self._is_compiled = True
         results = RuleResults(Budget())
-        pair = Pair(new, old, self._schema) if old is not ABSENT and ratchets else None
+        change = _Change(new, old, self._schema) if old is not ABSENT and ratchets else None
         if self._node is not None:
+            new_and_old = (new, None if old is ABSENT else old)
             with suppress(_BudgetExceeded):
-                _evaluate_node(self._node, path, (new, None if old is ABSENT else old), (pair, None), results)
+                _evaluate_node(self._node, path, new_and_old, _Ratchet(change), results)
         return results
 
 
@@ -172,7 +204,7 @@ def _compile_node(schema: Structural, name: str, *, is_root: bool) -> _Node | No
     additional = _compile_member(schema.additional, f"{name}.@elem")
     if not (compiled_rules or members or items or additional):
         return None
-    return _Node(schema, compiled_rules, is_root, members, additional, items)
+    return _Node(schema, rules=compiled_rules, is_root=is_root, members=members, additional=additional, items=items)
 
 
 def _compile_member(schema: Structural | None, name: str) -> _Node | None:
@@ -187,9 +219,11 @@ def _compile_rule(rule: Object, self_type: Type, schema: Structural) -> Validati
     try:
         program = programs.compiled(rule.get("rule", ""), variable_types)
     except CompileError as error:
-        return ValidationRule(rule_text, None, None, rule, compile_error=f"compilation failed: {error}")
+        compile_error = f"compilation failed: {error}"
+        return ValidationRule(rule_text, program=None, message=None, source=rule, compile_error=compile_error)
     path = rule_paths.normalize(rule.get("fieldPath", ""), schema.source) or ""
-    return ValidationRule(rule_text, program, _compile_message(rule, variable_types), rule, path)
+    message = _compile_message(rule, variable_types)
+    return ValidationRule(rule_text, program=program, message=message, source=rule, path=path)
 
 
 def _compile_message(rule: Object, variable_types: dict[str, Type]) -> Program | None:
@@ -200,35 +234,33 @@ def _compile_message(rule: Object, variable_types: dict[str, Type]) -> Program |
         return None
 
 
-Values = tuple[Any, Any]
+_NewAndOld = tuple[Any, Any]
 """A value and its old value; None without one."""
 
-Pairs = tuple[Pair | None, Pair | None]
-"""The Pair of the value (None without an old value), and the Pair of its nearest ancestor that has one."""
 
-
-def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
-    """Evaluate the rules of a value and of all below it, each with its old value."""
-    new, old = values
+def _evaluate_node(node: _Node, path: str, new_and_old: _NewAndOld, ratchet: _Ratchet, results: RuleResults) -> None:
+    """Evaluate the rules of a value and of all below it, each with its old value. Raises _BudgetExceeded."""
+    new, old = new_and_old
     if new is None:
         return
     if node.rules:
-        _evaluate_rules(node, path, values, pairs, results)
+        _evaluate_rules(node, path, new_and_old, ratchet, results)
     if isinstance(new, list) and node.items is not None:
         for index, (item, old_value) in enumerate(_pair_elements(new, old, node.schema)):
-            child_pairs = _pairs_below(pairs, item, old_value, node.items.schema)
-            _evaluate_node(node.items, f"{path}[{index}]", (item, old_value), child_pairs, results)
+            child_ratchet = _ratchet_below(ratchet, (item, old_value), node.items.schema)
+            _evaluate_node(node.items, f"{path}[{index}]", (item, old_value), child_ratchet, results)
     elif isinstance(new, dict):
         for name, child_node, child_path in _children_with_rules(node, new, path):
             old_value = old.get(name) if isinstance(old, dict) else None
-            child_pairs = _member_pairs(pairs, name, (new[name], old_value), child_node.schema)
-            _evaluate_node(child_node, child_path, (new[name], old_value), child_pairs, results)
+            child_ratchet = _ratchet_of_member(ratchet, name, (new[name], old_value), child_node.schema)
+            _evaluate_node(child_node, child_path, (new[name], old_value), child_ratchet, results)
 
 
-def _pair_elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
+def _pair_elements(new: list[Any], old: Any, schema: Structural) -> Iterator[_NewAndOld]:
     """Each element with the old element of the same keys; None for lists that are no `map`."""
     old_by_key = {}
     if schema.list_type == "map" and isinstance(old, list):
+        # of elements with the same keys, which a stored list may have, the first one counts
         old_by_key = {list_types.identity(item, schema): item for item in reversed(old)}
     for item in new:
         yield item, old_by_key.get(list_types.identity(item, schema)) if old_by_key else None
@@ -243,43 +275,43 @@ def _children_with_rules(node: _Node, new: Object, path: str) -> Iterator[tuple[
             yield name, node.members[name], f"{path}.{name}" if path else name
 
 
-def _pairs_below(pairs: Pairs, new: Any, old: Any, schema: Structural) -> Pairs:
-    """The pairs of a value within the value of `pairs`."""
-    parent_pair, _ = pairs
-    if parent_pair is None:
-        return pairs
-    return (Pair(new, old, schema) if old is not None else None, parent_pair)
+def _ratchet_below(parent: _Ratchet, new_and_old: _NewAndOld, schema: Structural) -> _Ratchet:
+    """The ratchet of a member or element of the value with the ratchet `parent`."""
+    new, old = new_and_old
+    if parent.own is None:
+        return parent
+    return _Ratchet(_Change(new, old, schema) if old is not None else None, parent.own)
 
 
-def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -> Pairs:
-    """The pairs of a member; apiVersion and kind of the whole object have none, so that their rules never ratchet."""
-    object_pair, ancestor_pair = pairs
-    is_whole_object = object_pair is not None and ancestor_pair is None
+def _ratchet_of_member(parent: _Ratchet, name: str, new_and_old: _NewAndOld, schema: Structural) -> _Ratchet:
+    """The ratchet of a member; for apiVersion and kind of the whole object an empty one: their rules never ratchet."""
+    is_whole_object = parent.own is not None and parent.ancestor is None
     if is_whole_object and name in ("apiVersion", "kind"):
-        return (None, None)
-    return _pairs_below(pairs, *values, schema)
+        return _Ratchet(None)
+    return _ratchet_below(parent, new_and_old, schema)
 
 
-def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
-    """Run the rules of one node, and add violations to the results."""
-    new_json, old_or_none = values
-    kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
+def _evaluate_rules(node: _Node, path: str, new_and_old: _NewAndOld, ratchet: _Ratchet, results: RuleResults) -> None:
+    """Run the rules of one node, and add violations to the results. Raises _BudgetExceeded."""
+    new_json, old_or_none = new_and_old
+    json_type = node.schema.types[0] if len(node.schema.types) == 1 else ""
+    location = _Location(path, json_type, new_json)
     try:
         self_value = rule_values.to_cel(new_json, node.schema, is_root=node.is_root)
         old_json = old_or_none if any(rule.uses_old_self for rule in node.rules) else None
         old_value = rule_values.to_cel(old_json, node.schema, is_root=node.is_root)
     except EvaluationError as error:
-        results.errors.append(_invalid_error(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
+        results.errors.append(_invalid_error(location, f"{error} evaluating rule: {node.rules[0].text}"))
         return
     for rule in node.rules:
         if rule.program is None:
-            results.errors.append(_invalid_error(path, kind, f"rule compile error: {rule.compile_error}"))
+            results.errors.append(_invalid_error(location, f"rule compile error: {rule.compile_error}"))
         elif old_or_none is not None or rule.is_old_self_optional or not rule.uses_old_self:
             old_self = _old_self_value(rule, old_value, has_old=old_or_none is not None)
             variable_values = {"self": self_value, "oldSelf": old_self}
-            violation = _run_rule(rule, variable_values, (path, kind, new_json), results)
+            violation = _run_rule(rule, variable_values, location, results)
             if violation is not None:
-                _add_violation(rule, violation, pairs, results)
+                _add_violation(rule, violation, ratchet, results)
 
 
 def _old_self_value(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
@@ -289,10 +321,12 @@ def _old_self_value(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
 
 
 def _run_rule(
-    rule: ValidationRule, variable_values: dict[str, Any], location: tuple[str, str, Any], results: RuleResults
+    rule: ValidationRule, variable_values: dict[str, Any], location: _Location, results: RuleResults
 ) -> FieldError | None:
-    """The error of a violated rule, else None. Errors of the evaluation are added to `results`."""
-    path, kind, _ = location
+    """The error of a violated rule, else None. Errors of the evaluation are added to `results`.
+
+    Raises _BudgetExceeded.
+    """
     if rule.program is None:
         return None
     try:
@@ -303,10 +337,10 @@ def _run_rule(
         message = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
         )
-        results.errors.append(_invalid_error(path, kind, message))
+        results.errors.append(_invalid_error(location, message))
         raise _BudgetExceeded from None
     except EvaluationError as error:
-        results.errors.append(_invalid_error(path, kind, _evaluation_message(error, rule)))
+        results.errors.append(_invalid_error(location, _evaluation_message(error, rule)))
         return None
     return _violation_error(rule, location, message)
 
@@ -335,14 +369,13 @@ def _violation_message(rule: ValidationRule, variable_values: dict[str, Any], bu
     return message_text if is_usable else fallback
 
 
-def _violation_error(rule: ValidationRule, location: tuple[str, str, Any], message: str) -> FieldError:
-    """The error of a violated rule; `location` is its path, its JSON type and its value."""
-    path, kind, value = location
-    error_path = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
+def _violation_error(rule: ValidationRule, location: _Location, message: str) -> FieldError:
+    """The error of a violated rule; its path is the rule's fieldPath below the value, if it has one."""
+    error_path = ".".join(part for part in (location.path, rule.path) if part) or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
     message_start = _MESSAGE_PREFIXES[reason]
-    if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
-        message_start += f": {_print_value(value)}"
+    if location.json_type not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
+        message_start += f": {_print_value(location.value)}"
     return FieldError(
         reason, error_path, message_start if reason == "FieldValueDuplicate" else f"{message_start}: {message}"
     )
@@ -352,15 +385,19 @@ def _print_value(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
-def _invalid_error(path: str, kind: str, message: str) -> FieldError:
-    return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {message}')
+def _invalid_error(location: _Location, message: str) -> FieldError:
+    """The error of a rule that could not be evaluated; as in kube-apiserver, it shows the JSON type as the value."""
+    text = f'Invalid value: "{location.json_type}": {message}'
+    return FieldError("FieldValueInvalid", location.path or ROOT_PATH, text)
 
 
-def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, results: RuleResults) -> None:
-    """Add a violation as a warning if the value, or its nearest ancestor with an old value, is unchanged."""
-    own_pair, ancestor_pair = pairs
-    nearest_pair = own_pair if own_pair is not None else ancestor_pair
-    if not rule.uses_old_self and nearest_pair is not None and nearest_pair.is_same():
+def _add_violation(rule: ValidationRule, violation: FieldError, ratchet: _Ratchet, results: RuleResults) -> None:
+    """Add a violation: as a warning if the value, or its nearest ancestor with an old value, is unchanged.
+
+    One of a rule that uses `oldSelf` is an error in any case.
+    """
+    nearest_change = ratchet.own if ratchet.own is not None else ratchet.ancestor
+    if not rule.uses_old_self and nearest_change is not None and nearest_change.is_empty():
         results.warnings.append(violation)
     else:
         results.errors.append(violation)

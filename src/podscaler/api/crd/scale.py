@@ -94,7 +94,7 @@ def _read_value(obj: Object, path: str, expected_type: str) -> Any:
 
 
 def _typed_value(obj: Any, path: str, expected_type: str) -> Any:
-    """The value at a path, None if there is none. Raises for another type, with upstream's message."""
+    """The value at a path, None if there is none. Raises _AccessError for another type (also above the path's end)."""
     path_names = _path_names(path)
     value = obj
     for index, name in enumerate(path_names):

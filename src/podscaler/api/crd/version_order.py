@@ -1,6 +1,7 @@
 """Sorts the versions of an API group by preference: `v10`, `v2`, `v1`, `v11beta2`, `v3alpha1`, `foo`.
 
-Called by discovery and routing for groups of CustomResourceDefinitions and APIServices; the first version is preferred.
+Called by discovery and routing for groups of CustomResourceDefinitions and APIServices; the first version is the
+preferred one of its group.
 
 Source: the API documentation of version priority.
 """

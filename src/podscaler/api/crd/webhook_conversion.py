@@ -22,7 +22,8 @@ from podscaler.base.errors import PodscalerError
 CHANGED_METADATA = ("labels", "annotations")
 """The members of metadata that a webhook may change."""
 _KEY_METADATA = ("name", "namespace", *CHANGED_METADATA)
-_Scope = dict[tuple[str, bytes], bytes]
+_Scope = dict[tuple[str, bytes], bytes | None]
+"""The converted objects as JSON; None for a conversion that failed, and that its step can do without."""
 _SCOPE: ContextVar[_Scope | None] = ContextVar("podscaler-converted-objects", default=None)
 
 
@@ -34,6 +35,7 @@ class ConversionNeeded(PodscalerError):
         objects: what to convert; not empty.
         api_version: the wanted version.
         stored_revision: the resourceVersion of the stored object that a write has to convert; 0 for other objects.
+        is_optional: whether the step goes another way where the conversion fails, which `has_failed` tells it.
     """
 
     def __init__(self, webhook: Object, objects: Sequence[Object], api_version: str) -> None:
@@ -42,6 +44,7 @@ class ConversionNeeded(PodscalerError):
         self.objects = objects
         self.api_version = api_version
         self.stored_revision = 0
+        self.is_optional = False
 
 
 @contextmanager
@@ -71,7 +74,9 @@ def convert(webhook: Object, obj: Object, api_version: str) -> Object:
 def find_missing(webhook: Object, objects: Iterable[Object], api_version: str) -> ConversionNeeded | None:
     """What the scope lacks to convert all objects; None if nothing is missing."""
     scope = _SCOPE.get() or {}
-    missing = [obj for obj in objects if obj["apiVersion"] != api_version and _scope_key(obj, api_version) not in scope]
+    missing = [
+        obj for obj in objects if obj["apiVersion"] != api_version and scope.get(_scope_key(obj, api_version)) is None
+    ]
     return ConversionNeeded(webhook, missing, api_version) if missing else None
 
 
@@ -88,6 +93,21 @@ def keep_converted(needed: ConversionNeeded, converted: Iterable[Object]) -> Non
         scope[_scope_key(obj, needed.api_version)] = msgspec.json.encode(
             {**converted_object, "metadata": changed_metadata}
         )
+
+
+def keep_failed(needed: ConversionNeeded) -> None:
+    """Note in the scope of the current task that an optional conversion failed."""
+    scope = _SCOPE.get()
+    assert scope is not None, "conversions happen in a scope"
+    for obj in needed.objects:
+        scope[_scope_key(obj, needed.api_version)] = None
+
+
+def has_failed(needed: ConversionNeeded) -> bool:
+    """Whether the scope of the current task has noted that one of these conversions failed."""
+    scope = _SCOPE.get() or {}
+    keys = [_scope_key(obj, needed.api_version) for obj in needed.objects]
+    return any(key in scope and scope[key] is None for key in keys)
 
 
 def _scope_key(obj: Object, api_version: str) -> tuple[str, bytes]:

@@ -1,7 +1,8 @@
 """Lists the records of all built-in kinds that the API server serves.
 
-A record (`api.resource.resources.Resource`) holds the names, versions, defaults, validation and table of one kind. A
-new kind: write its record in a module of `podscaler.api.kinds` and add it to RESOURCES.
+A record (`podscaler.api.resource.resources.Resource`) holds the names, versions, defaults, validation and table of one
+kind. A new kind: write its record in a module of this package and add it to RESOURCES. `podscaler.cli.up.control_plane`
+gives RESOURCES to the API server; tests read single records with `get`.
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition

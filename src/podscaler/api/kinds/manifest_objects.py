@@ -1,6 +1,6 @@
 """Computes what an API server would store of an object of a manifest, and the errors if it would reject the object.
 
-Called by `podscaler lint` and by `podscaler.simulation.files`, which have no server: `find_record`, then
+Called by `podscaler.lint.model.reading` and `podscaler.simulation.files`, which have no server: `find_record`, then
 `with_defaults`, then `api_errors`. Autoscalers of all versions become those of autoscaling/v2.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
@@ -20,7 +20,7 @@ _UID = "00000000-0000-0000-0000-000000000000"
 
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """Resource definition of a kind in that version, None for an unknown one."""
+    """The record of a kind, and that one of its versions; None for a kind or version that the API server has not."""
     return _records().get((api_version, kind))
 
 
@@ -29,9 +29,11 @@ def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
     """(apiVersion, kind) -> the record and the version, for all stored kinds and the old versions of autoscalers."""
     records = {}
     for resource in hpa_removed_versions.with_removed_versions(catalog.RESOURCES):
-        for version in resource.versions if resource.stored else ():
-            name = f"{resource.group}/{version.version}" if resource.group else version.version
-            records[name, resource.kind] = (resource, version)
+        if not resource.stored:
+            continue
+        for version in resource.versions:
+            api_version = f"{resource.group}/{version.version}" if resource.group else version.version
+            records[api_version, resource.kind] = (resource, version)
     return records
 
 
@@ -40,17 +42,18 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
 
     Args:
         decoded: as `podscaler.api.schema.decoding` decodes the message of the version; it is not changed.
+
+    Raises DecodeError for an annotation that the conversion cannot read (DaemonSet, autoscaling/v2beta2).
     """
     obj = semantics.copied(decoded)
     version.default(obj)
-    obj = version.to_storage(obj)
-    if resource.kind == conversion.KIND:
-        obj = conversion.VERSIONS[conversion.STORED].from_storage(obj)
-    return obj
+    stored = version.to_storage(obj)
+    is_autoscaler = resource.kind == conversion.KIND
+    return conversion.VERSIONS[conversion.STORED].from_storage(stored) if is_autoscaler else stored
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
-    """The errors of a new object, in the order of the API server; a name is generated where it asks for one.
+    """The errors of a new object, in the order of the API server; one with a generateName gets a name before.
 
     Args:
         obj: of `with_defaults`; it is not changed.

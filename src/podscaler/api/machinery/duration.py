@@ -9,11 +9,13 @@ Source: the documentation of Go's package time (ParseDuration, Duration.String).
 import re
 from functools import lru_cache
 
+_MICROSECOND = "\u00b5s"
+"""The unit as Go prints it, with the micro sign."""
 _UNIT_NS = {
     "ns": 1,
     "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
+    _MICROSECOND: 1_000,
+    "\u03bcs": 1_000,  # with the Greek letter mu
     "ms": 1_000_000,
     "s": 1_000_000_000,
     "m": 60_000_000_000,
@@ -22,7 +24,10 @@ _UNIT_NS = {
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 """The groups of `1.5h`: whole (`1`), fraction (`5`), unit (`h`)."""
 _MAX_NS = 2**63 - 1
+_MAX_NEGATIVE_NS = 2**63
+"""The longest spans that an int64 holds, as numbers without sign."""
 _WHOLE_MAX_DIGITS = 19
+"""A number with more significant digits is beyond int64."""
 _FRACTION_MAX_DIGITS = 18
 """Go ignores further digits of a fraction."""
 
@@ -31,7 +36,8 @@ _FRACTION_MAX_DIGITS = 18
 def parse(duration_text: str) -> int:
     """The span in nanoseconds of a text: an optional sign, then terms like `1.5h`, `300ms`; or `0`.
 
-    Fractions are truncated to nanoseconds. Raises ValueError with Go's message: `time: missing unit in duration "15"`.
+    Fractions are truncated to nanoseconds. Raises ValueError with Go's message (`time: missing unit in duration "15"`);
+    also for a span that is no int64.
     """
     unsigned_text = duration_text[1:] if duration_text[:1] in {"-", "+"} else duration_text
     if unsigned_text == "0":
@@ -40,7 +46,7 @@ def parse(duration_text: str) -> int:
         raise _invalid(duration_text)
     total_ns = sum(_term_ns(duration_text, term) for term in _TERM.finditer(unsigned_text) if term[0])
     is_negative = duration_text[0] == "-"
-    if total_ns > _MAX_NS + is_negative:
+    if total_ns > (_MAX_NEGATIVE_NS if is_negative else _MAX_NS):
         raise _invalid(duration_text)
     return -total_ns if is_negative else total_ns
 
@@ -54,7 +60,7 @@ def _term_ns(duration_text: str, term: re.Match[str]) -> int:
         raise ValueError(f'time: missing unit in duration "{duration_text}"')
     if unit not in _UNIT_NS:
         raise ValueError(f'time: unknown unit "{unit}" in duration "{duration_text}"')
-    if len(whole) > _WHOLE_MAX_DIGITS:
+    if len(whole.lstrip("0")) > _WHOLE_MAX_DIGITS:
         raise _invalid(duration_text)
     digits = fraction[:_FRACTION_MAX_DIGITS]
     fraction_ns: int = int(digits or 0) * _UNIT_NS[unit] // 10 ** len(digits)
@@ -72,8 +78,8 @@ def text(span_ns: int) -> str:
     sign = "-" if span_ns < 0 else ""
     magnitude_ns = abs(span_ns)
     if magnitude_ns < _UNIT_NS["s"]:
-        unit, unit_ns = next((unit, _UNIT_NS[unit]) for unit in ("ms", "µs", "ns") if magnitude_ns >= _UNIT_NS[unit])
-        return f"{sign}{_decimal(magnitude_ns, unit_ns)}{unit}"
+        unit = next(unit for unit in ("ms", _MICROSECOND, "ns") if magnitude_ns >= _UNIT_NS[unit])
+        return f"{sign}{_decimal(magnitude_ns, _UNIT_NS[unit])}{unit}"
     minutes, below_minute_ns = divmod(magnitude_ns, _UNIT_NS["m"])
     hours, minutes = divmod(minutes, 60)
     hours_text = f"{hours}h" if hours else ""

@@ -55,15 +55,15 @@ def _since_epoch_ns(whole_seconds_text: str, time_text: str) -> int:
 
 
 def parse_optional(time_text: str | None) -> int:
-    """As `parse`; ZERO for None and for an empty text."""
+    """As `parse`; ZERO for None and for an empty text. Raises ValueError."""
     return parse(time_text) if time_text else ZERO
 
 
 def text(instant_ns: int) -> str:
-    """The instant as metav1.Time prints it: UTC, whole seconds (truncated), `Z`."""
+    """The instant as metav1.Time prints it: UTC, whole seconds (truncated), `Z`. Raises as `clock.rfc3339`."""
     return clock.rfc3339(instant_ns)
 
 
 def exact(instant_ns: int) -> str:
-    """The instant with nine digits of nanoseconds, which `parse` reads back exactly."""
+    """The instant with nine digits of nanoseconds, which `parse` reads back exactly. Raises as `clock.rfc3339`."""
     return f"{clock.rfc3339(instant_ns)[:-1]}.{instant_ns % clock.NANOSECONDS:09}Z"

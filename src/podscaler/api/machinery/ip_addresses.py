@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 INVALID_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 LOOPBACK_MESSAGE = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 _NETWORK_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
+_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))  # kube-apiserver's message says ff02::/10
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
 """The `0` of `10.01.2.3` and of `10.0.0.0/08`."""
 

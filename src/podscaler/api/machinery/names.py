@@ -19,9 +19,10 @@ _SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
 
+_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
+
 _LABEL_MAX_BYTES = 63
 _SUBDOMAIN_MAX_BYTES = 253
-_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 _LABEL = re.compile(_LABEL_TEXT)
 _1035 = re.compile(_1035_TEXT)
@@ -90,24 +91,25 @@ def path_segment_errors(name: str) -> list[str]:
 
 def dns_label_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 label (namespaces, containers)."""
-    if _LABEL.fullmatch(name):
-        return _too_long_name(name, _LABEL_MAX_BYTES)
-    return [*_too_long_name(name, _LABEL_MAX_BYTES), _DOTS_MESSAGE if _SUBDOMAIN.fullmatch(name) else _LABEL_MESSAGE]
+    errors = _name_length_errors(name, _LABEL_MAX_BYTES)
+    if not _LABEL.fullmatch(name):
+        errors.append(_DOTS_MESSAGE if _SUBDOMAIN.fullmatch(name) else _LABEL_MESSAGE)
+    return errors
 
 
 def dns_1035_label_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1035 label (names and versions of custom resources)."""
-    return _too_long_name(name, _LABEL_MAX_BYTES) + ([] if _1035.fullmatch(name) else [_1035_MESSAGE])
+    return _name_length_errors(name, _LABEL_MAX_BYTES) + ([] if _1035.fullmatch(name) else [_1035_MESSAGE])
 
 
 def dns_subdomain_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 subdomain (names of most objects)."""
-    return _too_long_name(name, _SUBDOMAIN_MAX_BYTES) + ([] if _SUBDOMAIN.fullmatch(name) else [_SUBDOMAIN_MESSAGE])
+    return _name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + _subdomain_form_errors(name)
 
 
 def wildcard_subdomain_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
-    return _too_long_name(name, _SUBDOMAIN_MAX_BYTES) + ([] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE])
+    return _name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + ([] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE])
 
 
 def label_key_errors(key: str) -> list[str]:
@@ -121,7 +123,7 @@ def label_key_errors(key: str) -> list[str]:
 
 def label_value_errors(value: str) -> list[str]:
     """The errors of `value` as the value of a label."""
-    return _too_long(value, _LABEL_MAX_BYTES) + ([] if _VALUE.fullmatch(value) else [_VALUE_MESSAGE])
+    return _length_errors(value, _LABEL_MAX_BYTES) + ([] if _VALUE.fullmatch(value) else [_VALUE_MESSAGE])
 
 
 def container_resource_name_errors(name: str) -> list[str]:
@@ -131,7 +133,7 @@ def container_resource_name_errors(name: str) -> list[str]:
     """
     errors = resource_name_errors(name)
     if "/" in name:
-        return errors + ([] if _is_native(name) else _extended_resource_errors(name))
+        return errors + ([] if _has_native_domain(name) else _extended_resource_errors(name))
     return errors + ([] if _is_container_resource(name) else ["must be a standard resource for containers"])
 
 
@@ -145,18 +147,18 @@ def resource_name_errors(name: str) -> list[str]:
 
 def quota_resource_name_errors(name: str) -> list[str]:
     """The errors of `name` as the name of a resource of a quota."""
-    is_allowed = "/" in name or is_standard_quota_resource(name)
+    is_allowed = "/" in name or is_standard_quota_resource(name)  # any resource with a domain is allowed
     return resource_name_errors(name) + ([] if is_allowed else ["must be a standard resource for quota"])
 
 
 def is_standard_quota_resource(name: str) -> bool:
-    """Whether `name` is a standard resource of quotas, whose name has no domain."""
+    """Whether `name` is a standard resource of quotas: any but `storage`, which only claims request."""
     return name != "storage" and _is_standard_resource(name)
 
 
 def is_native_resource(name: str) -> bool:
     """Whether Kubernetes defines the resource: its name has no domain, or one of kubernetes.io."""
-    return "/" not in name or _is_native(name)
+    return "/" not in name or _has_native_domain(name)
 
 
 def is_extended_resource(name: str) -> bool:
@@ -164,27 +166,31 @@ def is_extended_resource(name: str) -> bool:
     return not is_native_resource(name) and not _extended_resource_errors(name)
 
 
-def _too_long_name(name: str, limit_bytes: int) -> list[str]:
-    """The message about a name that is too long; kube-apiserver counts bytes and calls them characters."""
+def _name_length_errors(name: str, limit_bytes: int) -> list[str]:
+    """The error of an object's name that is too long; kube-apiserver counts bytes and calls them characters."""
     return [f"must be no more than {limit_bytes} characters"] if len(name.encode()) > limit_bytes else []
 
 
-def _too_long(name: str, limit_bytes: int) -> list[str]:
-    """The message about a part of a label key, or a label value, that is too long."""
+def _length_errors(name: str, limit_bytes: int) -> list[str]:
+    """The error of a part of a label key, or of a label value, that is too long."""
     return [f"must be no more than {limit_bytes} bytes"] if len(name.encode()) > limit_bytes else []
+
+
+def _subdomain_form_errors(name: str) -> list[str]:
+    return [] if _SUBDOMAIN.fullmatch(name) else [_SUBDOMAIN_MESSAGE]
 
 
 def _prefix_errors(prefix: str) -> list[str]:
     """The errors of the part of a label key before the slash, a DNS subdomain."""
     if not prefix:
         return ["prefix part must be non-empty"]
-    errors = _too_long(prefix, _SUBDOMAIN_MAX_BYTES) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_MESSAGE])
+    errors = _length_errors(prefix, _SUBDOMAIN_MAX_BYTES) + _subdomain_form_errors(prefix)
     return [f"prefix part {error}" for error in errors]
 
 
 def _name_part_errors(name: str) -> list[str]:
     """The errors of the part of a label key after the slash."""
-    errors = _too_long(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
+    errors = _length_errors(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
     return errors + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_MESSAGE])
 
 
@@ -196,12 +202,13 @@ def _is_standard_resource(name: str) -> bool:
     return _is_container_resource(name) or name in _QUOTA_RESOURCES or name.startswith("requests.hugepages-")
 
 
-def _is_native(name: str) -> bool:
+def _has_native_domain(name: str) -> bool:
     return "kubernetes.io/" in name
 
 
 def _extended_resource_errors(name: str) -> list[str]:
     """The error of a name with a domain that does not follow the rule for extended resources."""
+    # A quota names such a resource with `requests.` before it, which must be a valid name, too.
     if name.startswith("requests.") or label_key_errors(f"requests.{name}"):
         return ["doesn't follow extended resource name standard"]
     return []

@@ -22,7 +22,7 @@ _UINT64_DIGITS = 20
 
 
 def parse_uint(text: str, bits: int) -> int:
-    """The number of a text of ASCII digits.
+    """The number of a text of ASCII digits; `bits` is at most 64.
 
     Raises:
         ValueError: another text, or a number of more than `bits` bits; with the message of Go's strconv.ParseUint.
@@ -30,7 +30,7 @@ def parse_uint(text: str, bits: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: invalid syntax")
     digits = text.lstrip("0") or "0"
-    number = int(digits) if len(digits) <= _UINT64_DIGITS else 1 << 64
+    number = int(digits) if len(digits) <= _UINT64_DIGITS else 1 << 64  # long texts, which take long, are too large
     if number >> bits:
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: value out of range")
     return number

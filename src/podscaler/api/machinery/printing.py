@@ -17,19 +17,19 @@ from podscaler.api.machinery import instants
 NONE = "<none>"
 UNKNOWN = "<unknown>"
 
-_NS = 1_000_000_000
+_SECOND_NS = 1_000_000_000
 _DAY_H = 24
 _YEAR_D = 365
 _YEAR_H = _YEAR_D * _DAY_H
 
 
 def age(created: str | None, now_ns: int) -> str:
-    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` where `created` is None or empty."""
+    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` for None or empty. Raises ValueError."""
     if not created:
         return UNKNOWN
     elapsed_ns = now_ns - instants.parse(created)
-    whole_s = abs(elapsed_ns) // _NS
-    return elapsed(whole_s if elapsed_ns >= 0 else -whole_s)
+    whole_s = abs(elapsed_ns) // _SECOND_NS
+    return elapsed(whole_s if elapsed_ns >= 0 else -whole_s)  # truncated toward zero, as in Go
 
 
 def elapsed(seconds: int) -> str:
@@ -39,7 +39,7 @@ def elapsed(seconds: int) -> str:
     """
     if seconds < -1:
         return "<invalid>"
-    if seconds < 0:
+    if seconds < 0:  # clocks differ by a second
         return "0s"
     if seconds < 120:  # two minutes
         return f"{seconds}s"

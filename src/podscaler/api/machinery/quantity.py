@@ -29,6 +29,7 @@ import msgspec
 from podscaler.api.machinery import numbers
 
 MAX_DIGITS = 4000
+"""The digits of a text and of its exponent's power of ten, in sum."""
 UNIT_MILLI = 1000
 """One, in thousandths: an amount is whole if its `milli_value` is a multiple."""
 
@@ -54,6 +55,7 @@ _SMALL_DIGITS = 18
 _BINARY_MAX_DIGITS = 14
 """The numbers of digits up to which Go makes a small quantity; for binary suffixes less by those of the suffix."""
 _EXPONENT_MAX_CHARACTERS = 10
+"""The length, with its sign, up to which an exponent is parsed; longer ones are invalid."""
 _BINARY_BASE = 1024
 _WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
 """Powers of ten by which Go multiplies a small quantity without a check for overflow, so that the int64 wraps."""
@@ -91,7 +93,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def parse(cls, quantity_text: str) -> "Quantity":
-        """The quantity of a text. Raises QuantityError."""
+        """As the function `parse`, for callers that import the class alone. Raises QuantityError."""
         return parse(quantity_text)
 
     @classmethod
@@ -271,6 +273,7 @@ def _parse_small_decimal(whole: str, fraction: str, exponent: int, suffix_format
     scale = exponent - len(fraction)
     if len(digits) > _SMALL_DIGITS or scale < _NANO:
         return None
+    # The canonical text has no leading zero, and the largest suffix (a multiple of 10^3) without fraction.
     is_canonical = scale % 3 == 0 and not digits.endswith("000") and whole[0] != "0"
     return Quantity(int(digits), scale, suffix_format, remembered=digits if is_canonical else "")
 
@@ -286,11 +289,19 @@ def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity |
 
 
 def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: Format) -> Quantity:
-    """The quantity of digits that an int64 cannot hold, rounded up to billionths."""
+    """The big form, rounded up to billionths.
+
+    Args:
+        digits: those of the number and of its fraction, as one number.
+        fraction_digits: how many of them are the fraction.
+        exponent: the exponent of the suffix: of two for BINARY_SI, else of ten.
+        suffix_format: the format of the suffix.
+    """
     if suffix_format is not Format.BINARY_SI:
         shift = exponent - fraction_digits - _NANO
         nanos = digits * _power_of_ten(shift) if shift >= 0 else _divide_up(digits, _power_of_ten(-shift))
         return Quantity(nanos, _NANO, suffix_format, is_big=True)
+    # A binary quantity is at most the largest int64; one below 1 is printed as a decimal one, as Go does.
     nanos = _divide_up((digits << exponent) * 10**9, _power_of_ten(fraction_digits))
     if nanos > numbers.INT64_MAX * 10**9:
         return Quantity(numbers.INT64_MAX, 0, suffix_format, is_big=True)
@@ -315,7 +326,7 @@ def _shift_small(unscaled: int, shift: int) -> int:
 
 
 def _shift_big(unscaled: int, shift: int) -> int:
-    """`unscaled x 10^shift`, with 1 added where digits are lost; computed in int64 below its largest value."""
+    """`unscaled x 10^shift`, with 1 added where digits are lost; below the largest int64, Go computes it in int64."""
     if shift >= 0:
         return numbers.wrap64(unscaled * _power_of_ten(shift))
     divisor = _power_of_ten(-shift)

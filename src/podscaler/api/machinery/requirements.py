@@ -3,7 +3,7 @@
     requirement("tier", Operator.IN, ["web", "db"]).matches({"tier": "db"})      True
 
 Called by `podscaler.api.machinery.selectors`, which combines requirements, and `podscaler.api.machinery.selector_text`,
-which parses them.
+which parses them. A new operator: add it to `Operator`, `Requirement` and `_values_errors`; then to the parser.
 
 Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector), 12.4
 (Converting a metric's selector)).
@@ -91,7 +91,10 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
-    """A valid requirement. Raises SelectorError with all errors: of the key, the number of values, each value."""
+    """A valid requirement. Raises SelectorError with all errors: of the key, the number of values, each value.
+
+    The caller passes one value with the operators that compare with one: their number is not checked.
+    """
     errors = key_errors(key, "key") + _values_errors(operator, values)
     for index, value in enumerate(values):
         if messages := names.label_value_errors(value):
@@ -102,7 +105,7 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
 
 
 def key_errors(key: str, path: str) -> list[str]:
-    """The errors of a label key, joined in at most one text that begins with `path`."""
+    """The errors of a label key, joined in one text that begins with `path`; empty for a valid key."""
     messages = names.label_key_errors(key)
     return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(messages)}"] if messages else []
 

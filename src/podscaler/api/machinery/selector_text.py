@@ -10,7 +10,8 @@ Called by `podscaler.api.machinery.selectors` (`parse`) only. Grammar:
     values      = [ value ] { "," [ value ] }
 
 `in` and `notin` are identifiers except where an operator is expected. The values of a requirement are sorted and
-distinct; a missing value is the empty text.
+distinct; a missing value is the empty text. A new operator: add it to the grammar, to `_OPERATORS` and, with its
+meaning, to `requirements`; a symbol to `_TOKEN` and `_SYMBOLS`, too.
 
 Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector)).
 """
@@ -70,41 +71,41 @@ class _Parser:
         return token
 
     def read_requirements(self) -> list[Requirement]:
-        """Reads all requirements, which commas separate, up to the end. Raises SelectorError."""
+        """Reads all requirements, which commas separate, up to the end; none of an empty text. Raises SelectorError."""
         token = self._peek()
         if token is _END:
             return []
         if not _starts_requirement(token):
             raise SelectorError(f"found '{token.text}', expected: !, identifier, or 'end of string'")
-        parsed = [self._parse_requirement()]
+        requirements = [self._read_requirement()]
         while (token := self._take()) is not _END:
             if token.text != ",":
                 raise SelectorError(f"found '{token.text}', expected: ',' or 'end of string'")
             if not _starts_requirement(self._peek()):
                 raise SelectorError(f"found '{self._peek().text}', expected: identifier after ','")
-            parsed.append(self._parse_requirement())
-        return parsed
-
-    def _parse_requirement(self) -> Requirement:
-        """Reads one requirement; a SelectorError then says that it is about a requirement."""
-        try:
-            return self._read_requirement()
-        except SelectorError as error:
-            raise SelectorError(f"unable to parse requirement: {error}") from None
+            requirements.append(self._read_requirement())
+        return requirements
 
     def _read_requirement(self) -> Requirement:
         """Reads one requirement: `key`, `!key`, `key=value` or `key in (a, b)`. Raises SelectorError."""
+        try:
+            key, operator, values = self._read_key_operator_values()
+            return requirement(key, operator, sorted(values))
+        except SelectorError as error:
+            raise SelectorError(f"unable to parse requirement: {error}") from None
+
+    def _read_key_operator_values(self) -> tuple[str, Operator, set[str]]:
+        """Reads the parts of one requirement; EXISTS and DOES_NOT_EXIST have no values. Raises SelectorError."""
         is_negated = self._peek().text == "!"
         if is_negated:
             self._take()
         key = self._read_key()
         if is_negated:
-            return requirement(key, Operator.DOES_NOT_EXIST, [])
+            return key, Operator.DOES_NOT_EXIST, set()
         if self._at_end_of_requirement():
-            return requirement(key, Operator.EXISTS, [])
+            return key, Operator.EXISTS, set()
         operator = self._read_operator()
-        values = self._read_values() if operator in _LISTS else {self._read_value()}
-        return requirement(key, operator, sorted(values))
+        return key, operator, self._read_values() if operator in _LISTS else {self._read_value()}
 
     def _at_end_of_requirement(self) -> bool:
         return self._peek() is _END or self._peek().text == ","
@@ -114,12 +115,13 @@ class _Parser:
         token = self._take()
         if not token.is_word:
             raise SelectorError(f"found '{token.text}', expected: identifier")
-        for message in key_errors(token.text, "<nil>"):
-            raise SelectorError(message)
+        errors = key_errors(token.text, path="<nil>")  # a text has no field path, which Go prints as nil
+        if errors:
+            raise SelectorError(errors[0])
         return token.text
 
     def _read_operator(self) -> Operator:
-        """Reads an operator. Raises SelectorError."""
+        """Reads an operator. Raises SelectorError for any other token."""
         token = self._take()
         operator = _OPERATORS.get(token.text)
         if operator is None:
@@ -127,7 +129,7 @@ class _Parser:
         return operator
 
     def _read_value(self) -> str:
-        """Reads the value after `=` and the like; empty at the end of the requirement."""
+        """Reads the value after a symbol; empty at the end of the requirement. Raises SelectorError."""
         if self._at_end_of_requirement():
             return ""
         token = self._take()
@@ -136,7 +138,7 @@ class _Parser:
         return token.text
 
     def _read_values(self) -> set[str]:
-        """Reads the values in parentheses; `()` is the empty value."""
+        """Reads the values in parentheses; `()` is the empty value. Raises SelectorError."""
         token = self._take()
         if token.text != "(":
             raise SelectorError(f"found '{token.text}' expected: '('")
@@ -153,7 +155,11 @@ class _Parser:
         return values
 
     def _add_value(self, values: set[str]) -> None:
-        """Reads a value or a comma; a comma without a value beside it adds the empty value to `values`."""
+        """Reads a value or a comma; a comma without a value beside it adds the empty value. Raises SelectorError.
+
+        Args:
+            values: those read so far; the value is added.
+        """
         token = self._take()
         if token.is_word:
             values.add(token.text)
@@ -162,9 +168,9 @@ class _Parser:
             return
         if token.text != ",":
             raise SelectorError(f"found '{token.text}', expected: ',', or identifier")
-        if not values or self._peek().text in {",", ")"}:
+        if not values or self._peek().text in {",", ")"}:  # `(,`, `,,` or `,)`
             values.add("")
-        if self._peek().text == ",":
+        if self._peek().text == ",":  # the empty value between two commas is added: the second one adds no other
             self._take()
 
 

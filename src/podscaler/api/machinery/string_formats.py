@@ -24,11 +24,12 @@ _HOSTNAME = re.compile(
 _HOSTNAME_MAX_LENGTH = 255
 _MAC = rf"{_HEX}{{2}}([:-]){_HEX}{{2}}(\1{_HEX}{{2}}){{4}}(\1{_HEX}{{2}}){{0,2}}|({_HEX}{{4}}\.){{2}}{_HEX}{{4}}"
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d.*", re.DOTALL)
+# durations with whole numbers and long units: `3 weeks`, `2 mins`
 _LONG_DURATION = re.compile(r"(\d+) ?(ns|us|µs|ms|s|m|h|d|w|second|minute|hour|day|week|sec|min|hr|nano|micro|milli)s?")
-_CARD = re.compile(
+_CARD = re.compile(  # Visa, Mastercard, Discover, American Express, Diners Club, JCB
     r"(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})"
 )
-_BYTE = r"\s*(1?\d?\d|2[0-4]\d|25[0-5])\s*"
+_COLOR_VALUE = r"\s*(1?\d?\d|2[0-4]\d|25[0-5])\s*"
 
 
 def _full_match_check(pattern: str) -> Callable[[str], bool]:
@@ -60,6 +61,7 @@ def _is_date_time(text: str) -> bool:
 
 
 def _is_date(text: str) -> bool:
+    """Whether the text is a date like 2026-01-31; `fromisoformat` reads other forms, too."""
     return len(text) == len("2026-01-31") and _parse_check(date.fromisoformat)(text)
 
 
@@ -77,10 +79,12 @@ def _is_duration(text: str) -> bool:
 
 
 def _is_cidr(text: str) -> bool:
-    return "/" in text and "." not in text.partition("/")[2] and _parse_check(_network)(text)
+    """Whether the text is a network with the length of its prefix; `ip_network` reads a netmask in its place, too."""
+    _, slash, prefix_length = text.partition("/")
+    return bool(slash) and "." not in prefix_length and _parse_check(_parse_network)(text)
 
 
-def _network(text: str) -> object:
+def _parse_network(text: str) -> object:
     return ipaddress.ip_network(text, strict=False)
 
 
@@ -89,7 +93,7 @@ def _is_isbn10(text: str) -> bool:
     digits = text.replace("-", "").replace(" ", "")
     if not re.fullmatch(r"\d{9}[\dX]", digits):
         return False
-    values = [10 if digit == "X" else int(digit) for digit in digits]
+    values = [10 if digit == "X" else int(digit) for digit in digits]  # the checksum is modulo 11, X its digit for 10
     return sum((10 - index) * value for index, value in enumerate(values)) % 11 == 0
 
 
@@ -138,7 +142,7 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "k8sshortname": lambda text: not names.dns_label_errors(text),
     "mac": _full_match_check(_MAC),
     "password": lambda _text: True,
-    "rgbcolor": _full_match_check(rf"rgb\({_BYTE},{_BYTE},{_BYTE}\)"),
+    "rgbcolor": _full_match_check(rf"rgb\({_COLOR_VALUE},{_COLOR_VALUE},{_COLOR_VALUE}\)"),
     "ssn": _full_match_check(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
     "uri": _is_uri,
     "uuid": _uuid_check(),

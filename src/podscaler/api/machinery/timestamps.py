@@ -2,7 +2,7 @@
 
     normalize_time("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
 
-Called by the decoding of request bodies; `instants` converts times to numbers instead.
+Called by `podscaler.api.schema.decode_values` for request bodies; `instants` converts times to numbers instead.
 
 Theory of operation: a layout is a sequence of elements of Go's reference time `2006-01-02T15:04:05Z07:00`, each with a
 pattern and the range of its number. The first element that does not match determines the error of Go's time.Parse.
@@ -26,7 +26,7 @@ class _Element(NamedTuple):
         text: the element in Go's reference time; errors quote it.
         pattern: it matches the element; its last group, if any, is the number.
         name: the name of the number; empty for punctuation.
-        lowest, highest: the valid numbers.
+        lowest, highest: the valid numbers; a day that its month does not have is found later (`_to_utc`).
     """
 
     text: str

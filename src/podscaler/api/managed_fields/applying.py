@@ -9,7 +9,7 @@ manager owns are removed.
 Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
@@ -18,7 +18,7 @@ from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
 from podscaler.api.managed_fields.pruning import Pruner
 from podscaler.api.managed_fields.updating import (
-    SERVERS_OWN,
+    UNOWNED_FIELDS,
     Changes,
     FieldWriter,
     Object,
@@ -62,6 +62,7 @@ def apply(
         ConflictsError: it changes fields of other managers, and `force` is not set.
         ConversionError: the merged object cannot be converted to the version of another manager.
         KeyError: the writer's version is not served.
+        AtomError: an item of an associative list of the live object has no path element.
     """
     field_type = versions.type_of(writer.version)
     type_errors = type_checking.errors(config, field_type)
@@ -69,14 +70,14 @@ def apply(
         raise ConfigurationError(type_checking.summary(type_errors))
     last_applied = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
-    applied_fields = Managed(fields, writer.version, last_applied.time if last_applied else "")
-    claimed_managers = {**managers, writer.manager: applied_fields}
+    applied_entry = Managed(fields, writer.version, last_applied.time if last_applied else "")
+    claimed_managers = {**managers, writer.manager: applied_entry}
     merged_object = Pruner(claimed_managers, writer.version, versions).prune(
         merging.merge(live_object, config, field_type), last_applied
     )
     changes = Changes(live_object, merged_object, writer.version, versions)
     if not force:
-        _refuse_conflicts(claimed_managers, changes, writer)
+        _check_no_conflicts(claimed_managers, changes, writer)
     managers_after = without_changed_fields(claimed_managers, changes, but=writer.manager)
     is_changed = live_object != merged_object
     _finish_entry(managers_after, writer, last_applied, is_changed=is_changed)
@@ -84,24 +85,23 @@ def apply(
 
 
 def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed | None, *, is_changed: bool) -> None:
-    """Remove the server's own fields from the applier's, in place, and set the time of its last change."""
-    applied_fields = managers.pop(writer.manager, None)
-    fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
+    """Remove the server's own fields from the applier's, in place; without any left, remove the applier.
+
+    Its time becomes that of the write if the object changed, else it stays.
+    """
+    applied_entry = managers.pop(writer.manager, None)
+    fields = field_sets.difference(applied_entry.fields, UNOWNED_FIELDS) if applied_entry else {}
     if not fields:
         return
     last_time = last_applied.time if last_applied else ""
     time = writer.now if is_changed else last_time
-    if last_applied is not None and (last_applied.fields, last_applied.version, last_applied.time) == (
-        fields,
-        writer.version,
-        time,
-    ):
-        managers[writer.manager] = last_applied
-    else:
-        managers[writer.manager] = Managed(fields, writer.version, time)
+    new_entry = Managed(fields, writer.version, time)
+    if last_applied is not None and new_entry == replace(last_applied, entry=None):
+        new_entry = last_applied  # with the stored entry, which is written as it was read
+    managers[writer.manager] = new_entry
 
 
-def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
+def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
     """Raise ConflictsError if the writer changes fields that others own."""
     conflicting_fields: dict[Any, Set] = {}
     for manager, managed in managers.items():

@@ -4,8 +4,8 @@
 
     FieldChanges(written={"f:spec": {"f:b": {}}}, removed={"f:spec": {"f:a": {}}})
 
-Called by `updating` and `last_applied` with the stored objects before and after, both in one version. Equal parts are
-skipped as a whole, so the cost is proportional to the change.
+Called by `updating` with the stored objects before and after a write, by `last_applied` with a configuration and the
+stored object; both in one version. Equal parts are skipped as a whole, so the cost is proportional to the change.
 
 Rules: an added field is written, with all fields below it; a removed one removed, with all fields below it; a scalar or
 atomic value that differs is written, and so is an empty value (null, `{}`, `[]`) in place of another one.
@@ -29,6 +29,7 @@ ABSENT = _Absent()
 _Nodes = tuple[Set | None, Set | None]
 """The written and the removed fields of a value, as nodes of sets (`field_sets`); None: no field."""
 _WRITTEN: _Nodes = (LEAF, None)
+"""The value itself is written."""
 _NOTHING: _Nodes = (None, None)
 
 
@@ -48,7 +49,7 @@ class FieldChanges:
 
 
 def compare(old: Any, new: Any, field_type: FieldType) -> FieldChanges:
-    """The changes from `old` to `new`, two values of a type."""
+    """The changes from `old` to `new`, two values of a type; fields that the type does not allow are left out."""
     if old == new:
         return FieldChanges({}, {})
     written, removed = _compare_values(old, new, field_type)
@@ -79,9 +80,9 @@ def _all_fields(value: Any, field_type: FieldType) -> Set:
         return {SELF: LEAF, **_all_fields_of_map(value, field_type.map)}
     if isinstance(value, list) and field_type.list is not None and not field_type.list.atomic:
         items_by_element = field_types.index_items(field_type.list, value)
-        element_type = field_type.list.element()
+        item_type = field_type.list.get_item_type()
         nodes = {
-            element: _all_fields(same_items[0], element_type) if len(same_items) == 1 else LEAF
+            element: _all_fields(same_items[0], item_type) if len(same_items) == 1 else LEAF
             for element, same_items in items_by_element.items()
         }
         return {SELF: LEAF, **nodes}
@@ -89,7 +90,7 @@ def _all_fields(value: Any, field_type: FieldType) -> Set:
 
 
 def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> Set:
-    """The nodes of all fields of a map that its type allows."""
+    """The nodes of all members of a map that its type allows."""
     nodes: Set = {}
     for name, item in value.items():
         field_type = map_type.child(name)
@@ -134,32 +135,34 @@ def _compare_maps(old: Any, new: Any, map_type: MapType) -> _Nodes:
 
 
 def _compare_lists(old: Any, new: Any, list_type: ListType) -> _Nodes:
-    """The elements of a list that a write set or changed, and those that it removed."""
+    """The items of a list that a write set or changed, and those that it removed, by their path elements."""
     old_list = old if isinstance(old, list) else []
     new_list = new if isinstance(new, list) else []
     if list_type.atomic or not (old_list or new_list):
         return _compare_leaves(old, new)
     old_items, new_items = field_types.index_items(list_type, old_list), field_types.index_items(list_type, new_list)
+    item_type = list_type.get_item_type()
     written: Set = {}
     removed: Set = {}
     for element in dict.fromkeys((*old_items, *new_items)):
-        item_changes = _compare_items(old_items.get(element, []), new_items.get(element, []), list_type.element())
+        item_changes = _compare_items(old_items.get(element, []), new_items.get(element, []), item_type)
         _add_nodes(element, item_changes, written, removed)
     return written or None, removed or None
 
 
-def _compare_items(old_items: list[Any], new_items: list[Any], element_type: FieldType) -> _Nodes:
-    """The changes of the items with one path element; duplicates are owned together."""
+def _compare_items(old_items: list[Any], new_items: list[Any], item_type: FieldType) -> _Nodes:
+    """The changes of the items with one path element: none, one, or several (duplicates, which are owned together)."""
     if old_items == new_items:
         return _NOTHING
     if len(old_items) > 1 and len(new_items) > 1:
         return _WRITTEN
     if len(old_items) > 1:
-        return (_all_fields(new_items[0], element_type) if new_items else None), LEAF
+        return (_all_fields(new_items[0], item_type) if new_items else None), LEAF
     if len(new_items) > 1:
-        return LEAF, (_all_fields(old_items[0], element_type) if old_items else None)
-    old_item, new_item = old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT
-    return _compare_values(old_item, new_item, element_type)
+        return LEAF, (_all_fields(old_items[0], item_type) if old_items else None)
+    old_item = old_items[0] if old_items else ABSENT
+    new_item = new_items[0] if new_items else ABSENT
+    return _compare_values(old_item, new_item, item_type)
 
 
 def _add_nodes(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:

@@ -21,28 +21,28 @@ class ConflictsError(Exception):
     """An applied configuration changes fields of other managers.
 
     Args:
-        sets: manager -> those of its fields that the configuration changes; not empty.
+        fields_by_manager: those fields of each manager that the configuration changes; not empty.
     """
 
-    def __init__(self, sets: Mapping[Manager, Set]) -> None:
+    def __init__(self, fields_by_manager: Mapping[Manager, Set]) -> None:
         super().__init__("conflicts")
-        self.sets = dict(sets)
+        self.fields_by_manager = dict(fields_by_manager)
 
     def without(self, allowed_fields: Set) -> "ConflictsError | None":
         """The conflicts without the fields `allowed_fields`; None if no conflict remains."""
-        remaining_sets = {
-            manager: field_sets.difference(fields, allowed_fields) for manager, fields in self.sets.items()
-        }
-        remaining_sets = {manager: fields for manager, fields in remaining_sets.items() if fields}
-        return ConflictsError(remaining_sets) if remaining_sets else None
+        remaining: dict[Manager, Set] = {}
+        for manager, fields in self.fields_by_manager.items():
+            if remaining_fields := field_sets.difference(fields, allowed_fields):
+                remaining[manager] = remaining_fields
+        return ConflictsError(remaining) if remaining else None
 
 
 def status_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     conflicting_fields = [
         (_manager_text(manager), path_elements.path_text(path))
-        for manager in sorted(conflicts.sets, key=lambda manager: manager.identifier)
-        for path in field_sets.paths(conflicts.sets[manager])
+        for manager in sorted(conflicts.fields_by_manager, key=lambda manager: manager.identifier)
+        for path in field_sets.paths(conflicts.fields_by_manager[manager])
     ]
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in conflicting_fields]
     return StatusError(_conflicts_message(conflicting_fields), code=409, reason="Conflict", details={}, causes=causes)

@@ -4,8 +4,8 @@
 
 Called by `applying`, `pruning` and `last_applied`.
 
-Rules: scalars and atomic values are members of the set; of other maps and lists, their fields and items are, and the
-map or list itself only if it is empty.
+Rules: scalars and atomic values are members of the set. Of other maps and lists, their fields and items are; the map or
+list itself only if it is null, `{}`, an item of a list, or a member that its parent does not declare (a key of a map).
 
 Source: structured-merge-diff's ToFieldSet.
 """
@@ -23,7 +23,7 @@ def field_set(value: Any, field_type: FieldType) -> Set:
 
 
 def _fields_below(value: Any, field_type: FieldType) -> Set | None:
-    """The node of a value: LEAF for a scalar or an atomic value, None for an empty map or list."""
+    """The node of a value: LEAF for a scalar or an atomic value; None for another map or list that is empty or null."""
     shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
         return LEAF if shape.map.atomic else _map_fields(value, shape.map)
@@ -33,7 +33,7 @@ def _fields_below(value: Any, field_type: FieldType) -> Set | None:
 
 
 def _map_fields(value: Any, map_type: MapType) -> Set | None:
-    """The set of the fields of a map; an empty member is owned itself, as nothing below it could be."""
+    """The set of the fields of a map, None for no fields; an empty member is owned itself: nothing is below it."""
     if not isinstance(value, dict):
         return None
     nodes: Set = {}
@@ -42,7 +42,7 @@ def _map_fields(value: Any, map_type: MapType) -> Set | None:
         if member_type is None:
             continue
         node = _fields_below(item, member_type)
-        if item is None or item == {} or map_type.declared(name) is None:
+        if item is None or item == {} or map_type.find_declared(name) is None:
             node = _as_member(node)
         if node is not None:
             nodes[f"f:{name}"] = node
@@ -55,7 +55,7 @@ def _list_fields(value: Any, list_type: ListType) -> Set | None:
         return None
     nodes: Set = {}
     for element, items in field_types.index_items(list_type, value).items():
-        nodes[element] = LEAF if len(items) > 1 else _as_member(_fields_below(items[0], list_type.element()))
+        nodes[element] = LEAF if len(items) > 1 else _as_member(_fields_below(items[0], list_type.get_item_type()))
     return nodes or None
 
 
@@ -77,15 +77,15 @@ def with_named_fields(fields: Set, field_type: FieldType) -> Set:
 
 
 def _with_named_node(element: str, node: Set, field_type: FieldType) -> Set:
-    """The node of an element with named fields, with the element itself as a member if its type declares it."""
+    """The node of an element with named fields; the element itself is a member, too, if `field_type` declares it."""
     if not node or element == SELF:
         return node
     child_type, is_declared = None, False
     if element.startswith("f:") and field_type.map is not None:
         name = element.removeprefix("f:")
         child_type = field_type.map.child(name)
-        is_declared = field_type.map.declared(name) is not None
+        is_declared = field_type.map.find_declared(name) is not None
     elif element.startswith("k:") and field_type.list is not None:
-        child_type = field_type.list.element()
+        child_type = field_type.list.get_item_type()
     fields_below = with_named_fields(node, child_type or FieldType())
     return {SELF: LEAF, **fields_below} if is_declared else fields_below

@@ -7,7 +7,7 @@ elements (`path_elements`) to nodes. A node is itself a path of the set if it is
 members are the elements below it. Stored sets are used without decoding. No function changes its arguments; results
 may share parts with them.
 
-Called by all modules of this package. Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
+Called by most modules of this package. Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,13 +1,12 @@
 """Defines the field types of server-side apply: scalars, lists and maps, and which of them have one owner.
 
-    FieldType(list=ListType(element, atomic=False, keys=("name",)))      a list whose items are identified by `name`
+    FieldType(list=ListType(get_item_type, atomic=False, keys=("name",)))     a list of items identified by `name`
 
 `message_types` makes types from the API types, `structural_types` from the schema of a custom resource; all other
 modules of this package recurse into objects by their types.
 
-Rules: a type may allow several shapes (scalar, list, map), of which a value has one (`shape_of`). A field that a map
-does not declare has the type of its elements; without such a type it is not allowed. An atomic map or list has one
-owner, as a whole.
+Rules: a type may allow several shapes (scalar, list, map), of which a value has one (`shape_of`). An atomic map or list
+has one owner, as a whole. A list that is not atomic is associative: its items are identified by path elements.
 
 Source: structured-merge-diff's schema and typed packages.
 """
@@ -22,7 +21,7 @@ Scalar = Literal["", "string", "numeric", "boolean", "untyped"]
 
 
 class AtomError(ValueError):
-    """An item of an associative list has no valid key; str() is structured-merge-diff's message."""
+    """An item of an associative list has no path element; str() is structured-merge-diff's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class FieldType:
     Attributes:
         scalar: the kind of scalar; empty if scalars are not allowed.
         list, map: the type of a list, of a map or object; None if these are not allowed.
-        has_one_shape: whether at most one of the three is allowed.
+        has_one_shape: whether at most one of the three is allowed; set by the constructor.
     """
 
     scalar: Scalar = ""
@@ -50,13 +49,13 @@ class ListType:
     """A list.
 
     Attributes:
-        element: returns the type of the items.
+        get_item_type: returns the type of the items.
         atomic: whether it has one owner; else items are identified by `keys`, or without keys (a set) by their value.
         keys: the fields that identify an item, in the order in which they are declared.
         defaults: (key, value of an item without that key) of the keys with a default.
     """
 
-    element: Callable[[], FieldType]
+    get_item_type: Callable[[], FieldType]
     atomic: bool = True
     keys: tuple[str, ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
@@ -67,54 +66,54 @@ class MapType:
     """A map or an object.
 
     Attributes:
-        declared: returns the type of a declared field; None for other fields.
-        element: returns the type of other fields; None where these are not allowed.
+        find_declared: returns the type of a declared field; None for other fields.
+        get_undeclared: returns the type of other fields; None where these are not allowed.
         atomic: whether it has one owner.
     """
 
-    declared: Callable[[str], FieldType | None]
-    element: Callable[[], FieldType] | None = None
+    find_declared: Callable[[str], FieldType | None]
+    get_undeclared: Callable[[], FieldType] | None = None
     atomic: bool = False
 
     def child(self, name: str) -> FieldType | None:
         """The type of the field `name`; None if it is not allowed."""
-        declared_type = self.declared(name)
-        if declared_type is None and self.element is not None:
-            return self.element()
+        declared_type = self.find_declared(name)
+        if declared_type is None and self.get_undeclared is not None:
+            return self.get_undeclared()
         return declared_type
 
 
-def _undeclared(_name: str) -> FieldType | None:
+def _declares_nothing(_name: str) -> FieldType | None:
     return None
 
 
-def map_of(element: Callable[[], FieldType], *, atomic: bool = False) -> FieldType:
-    """A map whose values all have one type."""
-    return FieldType(map=MapType(_undeclared, element, atomic))
+def map_of(get_value_type: Callable[[], FieldType], *, atomic: bool = False) -> FieldType:
+    """A map whose values all have the type that `get_value_type` returns."""
+    return FieldType(map=MapType(_declares_nothing, get_value_type, atomic))
 
 
-def _deduced() -> FieldType:
+def _get_deduced() -> FieldType:
     return DEDUCED
 
 
-def _anything() -> FieldType:
+def _get_anything() -> FieldType:
     return ANYTHING
 
 
 STRING = FieldType(scalar="string")
 UNTYPED = FieldType(scalar="untyped")
-ANYTHING = FieldType("untyped", ListType(_anything), MapType(_undeclared, _anything, atomic=True))
+ANYTHING = FieldType("untyped", ListType(_get_anything), MapType(_declares_nothing, _get_anything, atomic=True))
 """A value without a schema that has one owner."""
-DEDUCED = FieldType("untyped", ListType(_anything), MapType(_undeclared, _deduced))
+DEDUCED = FieldType("untyped", ListType(_get_anything), MapType(_declares_nothing, _get_deduced))
 """A value without a schema: fields of maps have owners, lists are atomic."""
-FREE_OBJECT = map_of(_deduced)
+FREE_OBJECT = map_of(_get_deduced)
 """An object whose members have no schema."""
-WHOLE_OBJECT = map_of(_deduced, atomic=True)
+WHOLE_OBJECT = map_of(_get_deduced, atomic=True)
 """An object with one owner."""
 
 
 def shape_of(field_type: FieldType, value: Any) -> FieldType:
-    """The one shape of a type that a value has; the type itself for null and for a wrong shape."""
+    """`field_type` with only the shape that `value` has; `field_type` itself for null and for a wrong shape."""
     if field_type.has_one_shape or value is None:
         return field_type
     if isinstance(value, dict):
@@ -125,7 +124,7 @@ def shape_of(field_type: FieldType, value: Any) -> FieldType:
 
 
 def item_element(list_type: ListType, item: Any) -> str:
-    """The path element of an item of an associative list. Raises AtomError for one without valid keys."""
+    """The path element of an item of an associative list. Raises AtomError for one that has none."""
     return _keyed_element(list_type, item) if list_type.keys else _set_element(item)
 
 
@@ -162,7 +161,7 @@ def _set_element(item: Any) -> str:
 def index_items(list_type: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
     """The items of an associative list by path element, in order of first appearance, without items that have none.
 
-    Each element has one item, unless the stored list has duplicates.
+    Each path element has one item, unless the stored list has duplicates.
     """
     items_by_element: dict[str, list[Any]] = {}
     for item in items:

@@ -1,8 +1,8 @@
 """Computes metadata.managedFields after a create, an update or an apply: the entry point of the package.
 
-The registry calls `entries_after_create`, `entries_after_update` or `apply` for each write. Around `updating` and
-`applying` they handle entries that the client sent, objects without entries, and the migration of `kubectl apply` from
-client-side to server-side apply.
+`podscaler.controlplane.registry.field_managers` calls `entries_after_create` or `entries_after_update` for each write,
+the API server's handler of server-side apply calls `apply`. Around `updating` and `applying` they handle entries that
+the client sent, objects without entries, and the migration of `kubectl apply` from client-side to server-side apply.
 
 Source: apimachinery's managedfields package.
 """
@@ -26,12 +26,12 @@ class ManagedKind:
 
     Attributes:
         versions: the versions of the kind.
-        empty: from an apiVersion to the stored form of an empty object.
+        make_empty: from an apiVersion to the stored form of an empty object.
         subresource: the written subresource; empty for the object itself.
     """
 
     versions: Versions
-    empty: Callable[[str], Object]
+    make_empty: Callable[[str], Object]
     subresource: str = ""
 
     def writer(self, name: str, version: str, now: str) -> FieldWriter:
@@ -49,9 +49,13 @@ def entries_after_create(
         obj: the stored form in the writer's version, before the server sets uid, creationTimestamp, ...
         sent_entries: the entries that the client sent; None without any.
         writer: the creating manager.
+
+    Raises:
+        ConversionError: the object cannot be converted to the version of a manager that the client sent.
     """
     sent_managers = _parse_sent(sent_entries) or {}
-    managers_after = updating.update_managers(sent_managers, kind.empty(writer.version), obj, writer, kind.versions)
+    empty_object = kind.make_empty(writer.version)
+    managers_after = updating.update_managers(sent_managers, empty_object, obj, writer, kind.versions)
     return managers.to_entries(managers_after.items())
 
 
@@ -71,7 +75,10 @@ def entries_before_update(live_entries: Sequence[Any], sent_entries: Sequence[An
 def entries_after_update(
     kind: ManagedKind, old: Object, new: Object, entries_before: Sequence[Any], writer: FieldWriter
 ) -> Entries:
-    """The entries after `writer` changed `old` to `new`, both stored forms in its version."""
+    """The entries after `writer` changed `old` to `new`, both stored forms in its version.
+
+    Raises ConversionError if they cannot be converted to the version of another manager.
+    """
     managers_after = updating.update_managers(managers.parse(entries_before), old, new, writer, kind.versions)
     return managers.to_entries(managers_after.items())
 
@@ -110,10 +117,11 @@ def apply(
         StatusError: 409 for conflicts.
         ConfigurationError: the configuration does not match the kind.
         ConversionError: an object cannot be converted to the version of another manager.
+        KeyError: the application's version is not served.
+        AtomError: an item of an associative list of the live object has no path element (`field_types`).
     """
-    empty_object = kind.empty(application.version)
     earlier_managers = managers.parse(live_entries) or _managers_before_first_apply(kind, live_object, application)
-    base_object = empty_object if live_object is None else live_object
+    base_object = kind.make_empty(application.version) if live_object is None else live_object
     outcome = _apply_unless_conflicts(kind, base_object, earlier_managers, application)
     merged_object = base_object if outcome.obj is None else outcome.obj
     obj = dict(merged_object)
@@ -153,7 +161,8 @@ def _managers_before_first_apply(kind: ManagedKind, live_object: Object | None, 
     if live_object is None:
         return {}
     writer = kind.writer(BEFORE_FIRST_APPLY, application.version, application.now)
-    return updating.update_managers({}, kind.empty(application.version), live_object, writer, kind.versions)
+    empty_object = kind.make_empty(application.version)
+    return updating.update_managers({}, empty_object, live_object, writer, kind.versions)
 
 
 def _parse_sent(sent_entries: Sequence[Any] | None) -> Managers | None:

@@ -1,6 +1,7 @@
 """Validates the names of field managers (`?fieldManager=kubectl`).
 
-Called for the options of requests, and for entries of metadata.managedFields that clients send.
+Called for the options of requests (`podscaler.controlplane.apiserver.http.query_options`), and for entries of
+metadata.managedFields that clients send (`podscaler.controlplane.registry.field_managers`).
 
 Source: apimachinery's ValidateFieldManager.
 """

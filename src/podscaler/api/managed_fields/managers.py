@@ -83,6 +83,7 @@ class Managed:
 
 
 Managers = dict[Manager, Managed]
+"""Manager -> its fields."""
 
 
 def updater(name: str, version: str, subresource: str) -> Manager:
@@ -96,7 +97,7 @@ def applier(name: str, subresource: str) -> Manager:
 
 
 def parse(entries: Iterable[Any]) -> Managers:
-    """The managers of stored entries; the last of several entries of one manager counts."""
+    """The managers of stored entries, which are not validated; the last of several entries of one manager counts."""
     managers: Managers = {}
     for entry in entries:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
@@ -122,13 +123,13 @@ def is_reset(entries: Sequence[Any] | None) -> bool:
 
 
 def to_entries(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
-    """The entries of managers: those that apply first, then by time, name, version, subresource."""
+    """The entries of (manager, its fields): those that apply first, then by time, name, version, subresource."""
     sorted_managers = sorted(managers, key=lambda manager_with_fields: _sort_key(*manager_with_fields))
     return [_to_entry(manager, managed) for manager, managed in sorted_managers]
 
 
 def without_times(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Entries without their times."""
+    """Entries without their times, by which the registry compares entries."""
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 
 

@@ -2,7 +2,9 @@
 
     of_message("core/v1.Service")      FieldType(map=...), whose `ports` is a list with the keys `port` and `protocol`
 
-Called by the registry and by `structural_types`. Types are made on demand and cached, one for each message.
+Called by the registry (`podscaler.controlplane.registry.field_managers`, `.scale_field_managers`) and by
+`structural_types`. Types are made on demand and cached, one for each message. A new scalar or opaque type of
+`podscaler.api.schema.schema`: add it to `_SCALARS` or `_OPAQUE_TYPES`.
 
 Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list has no list type,
 its patch strategy, as in kube-openapi.
@@ -58,13 +60,13 @@ def _types_of_fields(message: Message) -> dict[str, FieldType]:
 
 def _type_of_field(field: Field) -> FieldType:
     """The type of a field: a list, a map, a scalar or an object."""
-    element = partial(_value_type, field.type)
+    get_value_type = partial(_value_type, field.type)
     if field.repeated:
-        return FieldType(list=_list_type(field, element))
+        return FieldType(list=_list_type(field, get_value_type))
     if field.map:
-        return field_types.map_of(element, atomic=field.map_type == "atomic")
+        return field_types.map_of(get_value_type, atomic=field.map_type == "atomic")
     if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
-        return element()
+        return get_value_type()
     return _object_type(field)
 
 
@@ -75,13 +77,14 @@ def _object_type(field: Field) -> FieldType:
     return FieldType(map=MapType(partial(_find_declared, field.type), atomic=atomic))
 
 
-def _find_declared(message: str, name: str) -> FieldType | None:
-    message_type = of_message(message).map
-    return message_type.declared(name) if message_type else None
+def _find_declared(message_name: str, name: str) -> FieldType | None:
+    """The type of the field `name` of a message, made on demand, as messages may contain themselves."""
+    message_type = of_message(message_name).map
+    return message_type.find_declared(name) if message_type else None
 
 
 def _value_type(name: str) -> FieldType:
-    """The type of a value, or of one element of a list or map."""
+    """The type of the values with the type name of a field: a scalar, an opaque type or a message."""
     scalar = _SCALARS.get(name)
     if scalar:
         return FieldType(scalar=scalar)
@@ -93,12 +96,12 @@ def _value_type(name: str) -> FieldType:
     return of_message(name)
 
 
-def _list_type(field: Field, element: "partial[FieldType]") -> ListType:
-    """The type of a list: atomic, or with the keys of its items."""
+def _list_type(field: Field, get_item_type: "partial[FieldType]") -> ListType:
+    """The type of a list: atomic, or associative with the keys of its items."""
     keys = _list_keys(field)
     if keys is None:
-        return ListType(element)
-    return ListType(element, atomic=False, keys=keys, defaults=_key_defaults(field, keys))
+        return ListType(get_item_type)
+    return ListType(get_item_type, atomic=False, keys=keys, defaults=_key_defaults(field, keys))
 
 
 def _list_keys(field: Field) -> tuple[str, ...] | None:
@@ -117,9 +120,9 @@ def _list_keys(field: Field) -> tuple[str, ...] | None:
 
 
 def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """The keys that have a default or a zero value, with it."""
+    """(key, value of an item without that key) of the keys that have such a value."""
     if field.is_scalar:
-        return ()
+        return ()  # items of sets have no keys
     key_fields = ((key, schema.find_field(field.type, key)) for key in keys)
     defaults = ((key, _key_default(key_field)) for key, key_field in key_fields if key_field is not None)
     return tuple((key, default) for key, default in defaults if default is not None)

@@ -1,8 +1,9 @@
 """Removes from an applied object the fields that its manager applied before, does not apply now, and no other owns.
 
-Called by `applying` after the merge.
+Called by `applying` after the merge, in three steps: all fields of the last configuration are removed, those that any
+manager owns are added back, and so are those that were lost with them, but not in the last configuration (dangling).
 
-Source: structured-merge-diff's Updater (prune) and RemoveItems.
+Source: structured-merge-diff's Updater (prune, addBackOwnedItems, addBackDanglingItems) and RemoveItems.
 """
 
 from typing import Any
@@ -33,13 +34,15 @@ class Pruner:
             )
 
     def prune(self, merged_object: Object, last_applied: Managed | None) -> Object:
-        """`merged_object` without the fields of `last_applied` that no manager owns now. Raises ConversionError.
+        """`merged_object` without the fields of `last_applied` that no manager owns now.
+
+        It is unchanged if the version of `last_applied` is not served any more. Raises ConversionError.
 
         Args:
             merged_object: the merged object, in the version of the configuration.
             last_applied: the fields of the last configuration; None at the first apply of the manager.
         """
-        field_type = self._versions.types(last_applied.version) if last_applied and last_applied.fields else None
+        field_type = self._versions.find_type(last_applied.version) if last_applied and last_applied.fields else None
         if last_applied is None or field_type is None:
             return merged_object
         whole_object = self._convert_object(
@@ -48,23 +51,21 @@ class Pruner:
             last_applied.version,
             "failed to convert merged object to last applied version",
         )
-        pruned_object = (
-            without(whole_object, extracting.with_named_fields(last_applied.fields, field_type), field_type) or {}
-        )
+        last_fields = extracting.with_named_fields(last_applied.fields, field_type)
+        pruned_object = without(whole_object, last_fields, field_type) or {}
         pruned_object = self._add_back_owned(whole_object, pruned_object, last_applied.version)
-        pruned_object = _remove_dangling(whole_object, pruned_object, last_applied.fields, field_type)
+        pruned_object = _add_back_dangling(whole_object, pruned_object, last_applied.fields, field_type)
         return self._convert_object(pruned_object, last_applied.version, self._version)
 
     def _add_back_owned(self, whole_object: Object, pruned_object: Object, version: str) -> Object:
         """The pruned object with those fields of the whole one that any manager owns.
 
-        Managers are added back version by version, beginning with `version`, which both objects have before and after.
+        Their fields are added back version by version, beginning with `version`, which both objects have before and
+        after. Raises ConversionError.
         """
         current_version = version
-        for owned_version in sorted(
-            self._owned_fields, key=lambda version_of_fields: (version_of_fields != version, version_of_fields)
-        ):
-            field_type = self._versions.types(owned_version)
+        for owned_version in sorted(self._owned_fields, key=lambda owned: (owned != version, owned)):
+            field_type = self._versions.find_type(owned_version)
             if field_type is None:
                 continue
             error_context = "failed add back owned items: failed to convert {} object at version " + owned_version
@@ -94,13 +95,11 @@ def _add_back_fields(whole_object: Object, pruned_object: Object, fields: Set, f
     kept_fields = field_sets.union(
         _named_fields(pruned_object, field_type), extracting.with_named_fields(fields, field_type)
     )
-    return (
-        without(whole_object, field_sets.difference(_named_fields(whole_object, field_type), kept_fields), field_type)
-        or {}
-    )
+    dropped_fields = field_sets.difference(_named_fields(whole_object, field_type), kept_fields)
+    return without(whole_object, dropped_fields, field_type) or {}
 
 
-def _remove_dangling(whole_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType) -> Object:
+def _add_back_dangling(whole_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType) -> Object:
     """The whole object without the fields that the last configuration had and the pruned object lacks."""
     removed_fields = field_sets.difference(
         _named_fields(whole_object, field_type), _named_fields(pruned_object, field_type)
@@ -115,7 +114,7 @@ def _named_fields(obj: Object, field_type: FieldType) -> Set:
 
 
 def without(value: Any, fields: Set, field_type: FieldType) -> Any:
-    """A copy of `value`, which shares parts with it, without the paths of `fields`; an emptied map or list is None.
+    """A copy of `value`, which shares parts with it, without the paths of `fields`; None for an emptied map or list.
 
     Source: structured-merge-diff's RemoveItems.
     """
@@ -130,7 +129,7 @@ def without(value: Any, fields: Set, field_type: FieldType) -> Any:
 
 
 def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] | None:
-    """A map without the members in `fields`; None if it stays as it is, or nothing is left."""
+    """A map without the members in `fields`. None if nothing is left, and, as upstream, for an empty or atomic map."""
     if not isinstance(value, dict) or not value or map_type.atomic:
         return None
     remaining: dict[str, Any] = {}
@@ -145,7 +144,7 @@ def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] |
 
 
 def _list_without(value: Any, fields: Set, list_type: ListType) -> list[Any] | None:
-    """A list without the elements in `fields`; None if it stays as it is, or nothing is left."""
+    """As `_map_without`, for the items of a list; items that have no path element stay."""
     if not isinstance(value, list) or not value or list_type.atomic:
         return None
     remaining: list[Any] = []
@@ -157,5 +156,5 @@ def _list_without(value: Any, fields: Set, list_type: ListType) -> list[Any] | N
             continue
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        remaining.append(without(item, field_sets.below(fields, element), list_type.element()))
+        remaining.append(without(item, field_sets.below(fields, element), list_type.get_item_type()))
     return remaining or None

@@ -1,11 +1,10 @@
 """Converts the managedFields of an object to those of its Scale, and back.
 
-Called by the scale subresource. The managers of a Scale are those of its object that own the replicas; a write of the
-Scale changes who owns the replicas of the object.
+Called by `podscaler.controlplane.registry.scale_field_managers`, for the scale subresource. The managers of a Scale are
+those of its object that own the replicas; a write of the Scale changes who owns the replicas of the object.
 
-Invariant: as in kube-apiserver, an updater of the Scale that owns the replicas gets a new entry without a time, so that
-a PUT of an unchanged Scale changes managedFields: an updater is identified by its apiVersion too, and that of a Scale
-    is autoscaling/v1.
+As in kube-apiserver, a PUT of an unchanged Scale changes managedFields: an updater is identified by its apiVersion,
+too, which is autoscaling/v1 in a Scale, so that it gets another entry in the object, without a time.
 
 Source: apimachinery's ScaleHandler; captured responses of kube-apiserver (tests/conformance/golden/scale.jsonl).
 """
@@ -64,7 +63,7 @@ class ScaleFields:
                 fields = field_sets.difference(fields, replicas_field)
             if fields and managed.version in self.versions:
                 kept_managers[manager] = managed.with_fields(fields)
-        # managers of the Scale that the object does not have; updaters never are the same (see the module)
+        # managers of the Scale that the object does not have: all updaters, as the apiVersions differ
         new_owners = [
             (manager, Managed(replicas_field, self.version)) for manager in owners_in_scale - parent_managers.keys()
         ]

@@ -1,7 +1,7 @@
 """Makes the field types of custom resources for server-side apply, from their OpenAPI v3 schemas.
 
-Called for the record of each custom resource; `message_types` does so for built-in kinds. The types of members are made
-on demand.
+Called by `podscaler.api.crd.records` for each custom resource, and by the registry for kinds without a schema;
+`message_types` makes the types of built-in kinds. The types of members are made on demand.
 
 Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
 where unknown fields are preserved.
@@ -20,20 +20,20 @@ _SCALARS: dict[str, Scalar] = {"string": "string", "integer": "numeric", "number
 
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
-    """The type of the objects with a schema; apiVersion, kind and metadata have the types of built-in kinds."""
+    """The type of the objects with a schema (`{}` for any object), with the common fields of built-in kinds."""
     members_type = _members_type(schema)
     common_types = {
         "apiVersion": field_types.STRING,
         "kind": field_types.STRING,
         "metadata": message_types.of_message("meta/v1.ObjectMeta"),
     }
-    element = members_type.element if members_type is not None else None
-    find_declared = members_type.declared if members_type is not None else {}.get
+    get_undeclared = members_type.get_undeclared if members_type is not None else None
+    find_declared = members_type.find_declared if members_type is not None else {}.get
 
     def find_type(name: str) -> FieldType | None:
         return common_types.get(name) or find_declared(name)
 
-    return FieldType(map=MapType(find_type, element))
+    return FieldType(map=MapType(find_type, get_undeclared))
 
 
 def of_schema(schema: Mapping[str, Any]) -> FieldType:
@@ -53,18 +53,19 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
 def _list_type(schema: Mapping[str, Any]) -> ListType:
     """The type of a list: atomic, unless the schema calls it a map or a set."""
     items = schema.get("items") or {}
-    element = _type_on_demand(items)
+    get_item_type = _type_on_demand(items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-            return ListType(element, atomic=False, keys=keys, defaults=_key_defaults(items, keys))
+            return ListType(get_item_type, atomic=False, keys=keys, defaults=_key_defaults(items, keys))
         case "set":
-            return ListType(element, atomic=False)
+            return ListType(get_item_type, atomic=False)
         case _:
-            return ListType(element)
+            return ListType(get_item_type)
 
 
 def _key_defaults(items: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """(key, default) of the keys for which the schema `items` has a default."""
     properties = items.get("properties") or {}
     return tuple((key, properties[key]["default"]) for key in keys if "default" in (properties.get(key) or {}))
 
@@ -83,20 +84,20 @@ def _members_type(schema: Mapping[str, Any]) -> MapType:
 
     is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     names = {*properties, *(("apiVersion", "kind", "metadata") if is_embedded else ())}
-    return MapType(lambda name: make_type(name) if name in names else None, _additional_type(schema), is_atomic)
+    return MapType(lambda name: make_type(name) if name in names else None, _type_of_undeclared(schema), is_atomic)
 
 
-def _additional_type(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """The type of members that are not declared; None if they are not allowed."""
+def _type_of_undeclared(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
+    """Makes the type of members that are not declared; None if they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
         return _type_on_demand(additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
-        return partial(_deduced)
+        return partial(_get_deduced)
     return None
 
 
-def _deduced() -> FieldType:
+def _get_deduced() -> FieldType:
     return field_types.DEDUCED
 
 

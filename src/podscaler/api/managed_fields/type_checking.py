@@ -15,12 +15,15 @@ from podscaler.api.managed_fields.field_types import FieldType, ListType, MapTyp
 
 
 def errors(value: Any, field_type: FieldType) -> list[str]:
-    """The errors of `value`, each like `.spec.replicas: expected numeric (int or float), got string`."""
+    """The errors of `value`, each like `.spec.replicas: expected numeric (int or float), got string`.
+
+    Empty if it is valid; so is null, except as an item of an associative list.
+    """
     return [f"{path}: {message}" if path else message for path, message in _value_errors(value, field_type, "")]
 
 
 def summary(type_errors: list[str]) -> str:
-    """At least one error, as one text."""
+    """`type_errors`, the result of `errors` (not empty), as one text."""
     return type_errors[0] if len(type_errors) == 1 else "\n  ".join(["errors:", *type_errors])
 
 
@@ -38,7 +41,7 @@ def _value_errors(value: Any, field_type: FieldType, path: str) -> Iterator[tupl
 
 
 def _map_errors(value: Any, map_type: MapType, path: str) -> Iterator[tuple[str, str]]:
-    """The errors of a map, up to the first field that the schema does not have."""
+    """The errors of a map, up to the first field that its type does not allow."""
     if value is None:
         return
     if not isinstance(value, dict):
@@ -54,7 +57,7 @@ def _map_errors(value: Any, map_type: MapType, path: str) -> Iterator[tuple[str,
 
 
 def _list_errors(value: Any, list_type: ListType, path: str) -> Iterator[tuple[str, str]]:
-    """The errors of a list: repeated elements, and errors of the elements, up to the first without valid keys."""
+    """The errors of a list: repeated items, and errors of the items, up to the first that has no path element."""
     if value is None:
         return
     if not isinstance(value, list):
@@ -71,7 +74,7 @@ def _list_errors(value: Any, list_type: ListType, path: str) -> Iterator[tuple[s
         if element in seen_elements:
             yield path, f"duplicate entries for key {element_text}"
         seen_elements.add(element)
-        yield from _value_errors(item, list_type.element(), path + element_text)
+        yield from _value_errors(item, list_type.get_item_type(), path + element_text)
 
 
 def _scalar_error(value: Any, scalar: Scalar) -> str:
@@ -94,7 +97,7 @@ def _scalar_error(value: Any, scalar: Scalar) -> str:
 
 
 def _go_type(value: Any) -> str:
-    """The Go type of a value (`%T`)."""
+    """The Go type (`%T`) of a value that is no number and not null."""
     if isinstance(value, str | bool):
         return "string" if isinstance(value, str) else "bool"
     return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"

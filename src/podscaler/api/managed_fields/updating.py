@@ -22,11 +22,12 @@ from podscaler.api.managed_fields.managers import UPDATE, Managed, Manager, Mana
 Object = dict[str, Any]
 
 UPDATERS_MAX = 10
-"""Where there are more managers of updates, the oldest ones of a version are merged into one, ANCIENT."""
+"""Where there are more managers of updates (updaters), the oldest ones of a version are merged into one, ANCIENT."""
 
 ANCIENT = "ancient-changes"
+"""The name of the manager of such a merged entry."""
 
-SERVERS_OWN: Set = {
+UNOWNED_FIELDS: Set = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {
@@ -58,18 +59,18 @@ class Versions:
     """A kind in all its versions.
 
     Attributes:
-        types: from an apiVersion to the type of objects; None for a version that is not served.
+        find_type: from an apiVersion to the type of objects; None for a version that is not served.
         convert: converts an object in stored form from one apiVersion to another. Raises ConversionError.
         ignored: the fields that the written resource cannot change, such as the status through the object itself.
     """
 
-    types: Callable[[str], FieldType | None]
+    find_type: Callable[[str], FieldType | None]
     convert: Callable[[Object, str, str], Object]
     ignored: Set
 
     def type_of(self, version: str) -> FieldType:
         """The type in a served version. Raises KeyError for another."""
-        field_type = self.types(version)
+        field_type = self.find_type(version)
         if field_type is None:
             raise KeyError(version)
         return field_type
@@ -80,7 +81,7 @@ class FieldWriter:
     """A manager that writes.
 
     Attributes:
-        manager: the manager.
+        manager: its identity.
         version: the apiVersion of the write.
         now: the time of the write, RFC 3339 in whole seconds.
     """
@@ -91,7 +92,7 @@ class FieldWriter:
 
 
 def update_managers(managers: Managers, old: Object, new: Object, writer: FieldWriter, versions: Versions) -> Managers:
-    """The managers after a write.
+    """The managers after a write that is no apply.
 
     Args:
         managers: the managers of the old object.
@@ -110,18 +111,18 @@ def update_managers(managers: Managers, old: Object, new: Object, writer: FieldW
     return cap_updaters(managers_after)
 
 
-def _fields_of_writer(fields_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
-    """The writer's fields after the write (None without fields), with the time of the write if it changed fields."""
+def _fields_of_writer(managed_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
+    """The writer's fields after the write (None without fields), with the time of the write if it set a field."""
     field_changes = changes.of(writer.version)
     if field_changes is None:
-        return fields_before
-    written_fields = field_sets.difference(field_changes.written, SERVERS_OWN)
-    earlier_fields = fields_before or Managed({}, writer.version)
-    fields = field_sets.union(field_sets.difference(earlier_fields.fields, field_changes.removed), written_fields)
+        return managed_before
+    written_fields = field_sets.difference(field_changes.written, UNOWNED_FIELDS)
+    earlier = managed_before or Managed({}, writer.version)
+    fields = field_sets.union(field_sets.difference(earlier.fields, field_changes.removed), written_fields)
     if not fields:
         return None
-    earlier_fields = earlier_fields.with_fields(fields)
-    return earlier_fields.at(writer.now) if written_fields else earlier_fields
+    managed_after = earlier.with_fields(fields)
+    return managed_after.at(writer.now) if written_fields else managed_after
 
 
 class Changes:
@@ -135,14 +136,14 @@ class Changes:
         self._changes_by_version: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
-        """The changed fields in a version; None if it is not served."""
+        """The changed fields in a version; None if it is not served. Raises ConversionError."""
         if version not in self._changes_by_version:
             self._changes_by_version[version] = self._compare(version)
         return self._changes_by_version[version]
 
     def _compare(self, version: str) -> FieldChanges | None:
-        """What the write changed, seen in another API version; None if that version is not served any more."""
-        field_type = self._versions.types(version)
+        """As `of`, computed anew."""
+        field_type = self._versions.find_type(version)
         if field_type is None:
             return None
         old, new = self._old, self._new
@@ -160,7 +161,10 @@ class Changes:
 
 
 def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
-    """The managers without the fields that a write changed or removed; `but` keeps all of its fields."""
+    """The managers without the fields that a write changed or removed; the manager `but` keeps all of its fields.
+
+    Managers without any field left, and those of versions that are not served, are dropped. Raises ConversionError.
+    """
     managers_after: Managers = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)

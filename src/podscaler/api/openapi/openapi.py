@@ -1,6 +1,6 @@
 """Makes the OpenAPI v3 documents: one for each group version, and small ones for discovery and for the version.
 
-Called by the API server, which serves them under `/openapi/v3/<path>` and lists them in its index.
+Called by `podscaler.controlplane.apiserver.discovery.openapi_v3`, which serves them under `/openapi/v3/<path>`.
 
     documents(catalog.RESOURCES)                      {"api/v1": make, "apis/apps/v1": make, ...}
     document("autoscaling/v2", catalog.RESOURCES)     {"openapi": "3.0.0", "paths": ..., "components": ...}
@@ -76,21 +76,26 @@ class CreateOnly:
 
 
 def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ()) -> dict[str, Callable[[], Json]]:
-    """Functions that make the documents, by the path under `/openapi/v3/`, in the order of their names."""
+    """Functions that make the documents, by the path under `/openapi/v3/`, sorted.
+
+    Args:
+        resources: the records of the stored kinds, and of kinds that another part of the program provides.
+        reviews: the kinds that can only be created.
+    """
     group_versions = dict.fromkeys(_group_versions(resources, reviews))
     documents_by_path: dict[str, Callable[[], Json]] = {
         path: partial(_discovery_document, path, message) for path, message in _GROUP_MESSAGES.items()
     }
     for group, version in group_versions:
         if group:
-            documents_by_path[f"apis/{group}"] = of_group(group)
+            documents_by_path[f"apis/{group}"] = _group_document_maker(group)
         name = f"{group}/{version}" if group else version
         documents_by_path[_root_path(group, version)] = partial(document, name, resources, reviews)
     documents_by_path["version"] = _version_document
     return dict(sorted(documents_by_path.items()))
 
 
-def of_group(group: str) -> Callable[[], Json]:
+def _group_document_maker(group: str) -> Callable[[], Json]:
     """A function that makes the document of the discovery of a group."""
     return partial(_discovery_document, f"apis/{group}", "meta/v1.APIGroup")
 
@@ -109,7 +114,7 @@ def metric_documents(
     """
     documents_by_path: dict[str, Callable[[], Json]] = {}
     for group, served_versions in versions.items():
-        documents_by_path[f"apis/{group}"] = of_group(group)
+        documents_by_path[f"apis/{group}"] = _group_document_maker(group)
         for version in served_versions:
             make_document = partial(_metric_document, group, version, _METRIC_PATHS[group], list_kinds[group])
             documents_by_path[f"apis/{group}/{version}"] = make_document
@@ -117,14 +122,14 @@ def metric_documents(
 
 
 def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, str]], list_kind: str) -> Json:
-    """The document of a metrics API, whose only kind is a list."""
+    """The document of a metrics API, whose only kind is a list. Raises KeyError for an unknown kind."""
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)
-    target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
-    document_paths = openapi_paths.discovery_path(target.root, target.id, target.tag) | openapi_paths.metric_paths(
-        target, paths
-    )
+    kind = CreateOnly(group, version, plural="", kind=list_kind, message=message, namespaced=True)  # not created
+    target = _subject(kind, version, message)
+    document_paths = openapi_paths.discovery_path(target.root, target.version_id, target.tag)
+    document_paths |= openapi_paths.metric_paths(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
     return _make_document(
         dict(sorted(document_paths.items())), openapi_schemas.schemas_of((*_COMMON_MESSAGES, message), kinds)
@@ -135,7 +140,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
     """The document of a group version (`autoscaling/v2`, `v1`), without paths of resources if it is not served."""
     group, _, version = group_version.rpartition("/")
     paths = openapi_paths.discovery_path(
-        f"/{_root_path(group, version)}", _operation_id(group, version), _tag(group, version)
+        f"/{_root_path(group, version)}", _version_id(group, version), _tag(group, version)
     )
     messages = [*_COMMON_MESSAGES]
     kinds = _common_kinds(group, version)
@@ -234,7 +239,7 @@ def _subject(kind: Resource | CreateOnly, version: str, message: str) -> Operati
     return OperationSubject(
         root=f"/{_root_path(kind.group, version)}",
         tag=_tag(kind.group, version),
-        id=_operation_id(kind.group, version),
+        version_id=_version_id(kind.group, version),
         plural=kind.plural,
         kind=kind.kind,
         message=message,
@@ -292,14 +297,14 @@ def _root_path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _operation_id(group: str, version: str) -> str:
+def _version_id(group: str, version: str) -> str:
     """The group version in the names of operations: `AutoscalingV2`, `CoreV1`, `RbacAuthorizationV1`."""
     segments = group.removesuffix(".k8s.io").replace("-", ".").split(".") if group else ["core"]
     return "".join(segment[:1].upper() + segment[1:] for segment in (*segments, version))
 
 
 def _tag(group: str, version: str) -> str:
-    group_id = _operation_id(group, "")
+    group_id = _version_id(group, "")
     return f"{group_id[:1].lower()}{group_id[1:]}_{version}"
 
 
@@ -310,7 +315,7 @@ def _discovery_document(path: str, message: str) -> Json:
     operation = {
         "tags": [tag],
         "description": "get information of a group" if group else "get available API versions",
-        "operationId": f"get{_operation_id(group, '')}APIGroup" if group else f"get{tag.capitalize()}APIVersions",
+        "operationId": f"get{_version_id(group, '')}APIGroup" if group else f"get{tag.capitalize()}APIVersions",
         "responses": openapi_paths.ok_responses(message),
     }
     kinds = {message: [_gvk("", "v1", _kind_of_message(message))]}

@@ -1,6 +1,7 @@
 """Converts schemas of OpenAPI v3 (`#/components/schemas/X`) to definitions of OpenAPI 2.0 (`#/definitions/X`).
 
-Called by the API server for `/openapi/v2`, which `kubectl explain --output=plaintext-openapiv2` reads.
+Called by `podscaler.controlplane.apiserver.discovery.openapi_v2` for `/openapi/v2`, which `kubectl explain
+--output=plaintext-openapiv2` reads.
 
 Source: OpenAPI 2.0 (Schema Object); kube-openapi's conversion.
 """

@@ -49,7 +49,7 @@ class OperationSubject:
     Attributes:
         root: the path of the group version: `/apis/autoscaling/v2` or `/api/v1`.
         tag: the tag of the operations: `autoscaling_v2`.
-        id: the group version in operationIds: `AutoscalingV2`.
+        version_id: the group version in operationIds: `AutoscalingV2`.
         plural, kind, message: the names of the resource, and of its message.
         gvk: {group, kind, version} of the objects that the operations read and write.
         namespaced: whether the objects live in a namespace.
@@ -59,7 +59,7 @@ class OperationSubject:
 
     root: str
     tag: str
-    id: str
+    version_id: str
     plural: str
     kind: str
     message: str
@@ -91,14 +91,14 @@ class OperationSubject:
         return f"{self.collection}/{{name}}"
 
 
-def discovery_path(root: str, id: str, tag: str) -> Json:
-    """The path that lists a group version's resources."""
+def discovery_path(root: str, version_id: str, tag: str) -> Json:
+    """The path that lists a group version's resources; the arguments are those of OperationSubject."""
     return {
         f"{root}/": {
             "get": {
                 "tags": [tag],
                 "description": "get available resources",
-                "operationId": f"get{id}APIResources",
+                "operationId": f"get{version_id}APIResources",
                 "responses": _responses("meta/v1.APIResourceList", ("200",)),
             }
         }
@@ -106,8 +106,8 @@ def discovery_path(root: str, id: str, tag: str) -> Json:
 
 
 def collection_paths(target: OperationSubject, *, readonly: bool = False) -> Json:
-    """The paths of a resource's collections, in one namespace and over all."""
-    operation_name = f"{target.id}{target.scope}{target.kind}"
+    """The paths of a resource's collections, in one namespace and over all; `readonly` ones can only be listed."""
+    operation_name = f"{target.version_id}{target.scope}{target.kind}"
     path_item: Json = {"get": _list_operation(target, f"list{operation_name}", openapi_parameters.LIST)}
     if not readonly:
         path_item["post"] = _write_operation(
@@ -118,7 +118,7 @@ def collection_paths(target: OperationSubject, *, readonly: bool = False) -> Jso
     if not target.namespaced:
         return {target.collection: path_item}
     all_namespaces_item = {
-        "get": _list_operation(target, f"list{target.id}{target.kind}ForAllNamespaces", ()),
+        "get": _list_operation(target, f"list{target.version_id}{target.kind}ForAllNamespaces", ()),
         "parameters": openapi_parameters.query_parameters(sorted((*openapi_parameters.LIST, "pretty"))),
     }
     return {f"{target.root}/{target.plural}": all_namespaces_item, target.collection: path_item}
@@ -126,7 +126,7 @@ def collection_paths(target: OperationSubject, *, readonly: bool = False) -> Jso
 
 def object_path(target: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
     """The path of one object. `responds_with_object`: whether a delete responds with the object, not with a Status."""
-    operation_name = f"{target.id}{target.scope}{target.kind}"
+    operation_name = f"{target.version_id}{target.scope}{target.kind}"
     path_item: Json = {"get": _read_operation(target, f"read{operation_name}", f"read the specified {target.kind}")}
     if not readonly:
         path_item["put"] = _write_operation(
@@ -153,7 +153,7 @@ def subresource_path(target: OperationSubject, owner: OperationSubject, subresou
         subresource: its name in paths (`status`).
         title: its name in operationIds (`Status`).
     """
-    operation_name = f"{owner.id}{owner.scope}{owner.kind}{title}"
+    operation_name = f"{owner.version_id}{owner.scope}{owner.kind}{title}"
     description = f"{subresource} of the specified {owner.kind}"
     path_item = {
         "get": _read_operation(target, f"read{operation_name}", f"read {description}"),
@@ -169,7 +169,7 @@ def write_only_subresource_path(
 ) -> Json:
     """The path of a write-only subresource: `pods/binding`, `namespaces/finalize`."""
     verb = {"post": "create", "put": "replace"}[method]
-    operation_name = f"{verb}{owner.id}{owner.scope}{owner.kind}{title}"
+    operation_name = f"{verb}{owner.version_id}{owner.scope}{owner.kind}{title}"
     status_codes = ("200", "201", "202") if method == "post" else ("200", "201")
     operation = _write_operation(
         target, method, operation_name, f"{verb} {subresource} of a {owner.kind}", status_codes
@@ -184,7 +184,7 @@ def log_path(owner: OperationSubject) -> Json:
     operation = {
         "tags": [owner.tag],
         "description": f"read log of the specified {owner.kind}",
-        "operationId": f"read{owner.id}{owner.scope}{owner.kind}Log",
+        "operationId": f"read{owner.version_id}{owner.scope}{owner.kind}Log",
         "parameters": openapi_parameters.query_parameters(openapi_parameters.LOG),
         "responses": {"200": text_response, "401": {"description": "Unauthorized"}},
         "x-kubernetes-action": "get",
@@ -212,7 +212,9 @@ def _connection_path(owner: OperationSubject, subresource: str, kind: str, query
     stream_response = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
     operations = {}
     for method in ("get", "post"):
-        operation_name = f"connect{owner.id}{method.capitalize()}{owner.scope}{owner.kind}{subresource.capitalize()}"
+        operation_name = (
+            f"connect{owner.version_id}{method.capitalize()}{owner.scope}{owner.kind}{subresource.capitalize()}"
+        )
         operation = _base_operation(
             options_subject, "connect", operation_name, f"connect {method.upper()} requests to {subresource} of Pod"
         )
@@ -232,7 +234,7 @@ def metric_paths(target: OperationSubject, paths: Mapping[str, tuple[str, str]])
 
 def _metric_path(target: OperationSubject, path: str, operation_name: str, description: str) -> Json:
     """The path of one operation of a metrics API; names in braces in the path are its path parameters."""
-    operation = _base_operation(target, "list", f"list{target.id}{operation_name}", description)
+    operation = _base_operation(target, "list", f"list{target.version_id}{operation_name}", description)
     parameter_names = [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
     return {
         "get": operation | {"responses": _responses(target.message, ("200",))},
@@ -243,7 +245,7 @@ def _metric_path(target: OperationSubject, path: str, operation_name: str, descr
 
 def create_only_path(target: OperationSubject) -> Json:
     """The path of a kind that is created and never stored: reviews."""
-    name = f"create{target.id}{target.scope}{target.kind}"
+    name = f"create{target.version_id}{target.scope}{target.kind}"
     operation = _write_operation(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
     return {
         target.collection: {
@@ -254,11 +256,11 @@ def create_only_path(target: OperationSubject) -> Json:
 
 
 def watch_paths(target: OperationSubject) -> Json:
-    """The deprecated watch paths."""
+    """The deprecated watch paths (`/watch/` before the path), of collections and of one object."""
     list_action, object_action = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
     outdated_note = "; outdated: use `watch` with the list"
     prefix = f"{target.root}/watch"
-    operation_name = f"watch{target.id}{target.scope}{target.kind}"
+    operation_name = f"watch{target.version_id}{target.scope}{target.kind}"
     collection_path = target.collection.replace(target.root, prefix, 1)
     path_items = {
         collection_path: _watch_operation(target, f"{operation_name}List", "watchlist", list_action + outdated_note),
@@ -267,7 +269,7 @@ def watch_paths(target: OperationSubject) -> Json:
     path_items[collection_path]["parameters"] = _watch_parameters(target, "namespace")
     path_items[f"{collection_path}/{{name}}"]["parameters"] = _watch_parameters(target, "name", "namespace")
     if target.namespaced:
-        operation_of_all = f"watch{target.id}{target.kind}ListForAllNamespaces"
+        operation_of_all = f"watch{target.version_id}{target.kind}ListForAllNamespaces"
         all_namespaces_item = _watch_operation(target, operation_of_all, "watchlist", list_action + outdated_note)
         path_items = {
             f"{prefix}/{target.plural}": all_namespaces_item | {"parameters": _watch_parameters(target)}
@@ -345,7 +347,7 @@ def _delete_operation(target: OperationSubject, operation_id: str, message: str)
 
 def _delete_collection_operation(target: OperationSubject) -> Json:
     """Deletes the objects of a collection."""
-    operation_id = f"delete{target.id}Collection{target.scope}{target.kind}"
+    operation_id = f"delete{target.version_id}Collection{target.scope}{target.kind}"
     return _base_operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
         "parameters": openapi_parameters.query_parameters(openapi_parameters.DELETE_COLLECTION),
         "requestBody": _request_body(DELETE_OPTIONS, ("*/*",)),

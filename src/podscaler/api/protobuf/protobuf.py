@@ -7,8 +7,9 @@ kubectl and client-go, and for responses to clients that prefer protobuf.
     decoding.decode_value(body.obj, "apps/v1.Deployment")
     protobuf.encode(obj, "apps/v1.Deployment")      b"k8s\\x00..."
 
-Invariants: google.protobuf is imported at the first body, since most processes need none. A malformed body raises
-DecodeError.
+Invariants: google.protobuf is imported at the first body, since most processes need none; so the imports of
+`protobuf_json` and `protobuf_types` are in functions. A malformed body raises DecodeError. The attributes `f1`, `f2` of
+messages are their fields by number (`protobuf_types`): of Unknown type meta and object, of WatchEvent type and object.
 
 Source: the envelope is pkg/runtime.Unknown after four magic bytes; the numbers are the schema's.
 """

@@ -2,7 +2,8 @@
 
     to_value(from_value({"name": "a"}, "meta/v1.ObjectMeta"), "meta/v1.ObjectMeta")      {"name": "a"}
 
-Called by `protobuf`. `podscaler.api.schema.decoding` normalizes the data afterwards.
+Called by `protobuf`. `podscaler.api.schema.decoding` normalizes the data afterwards. `proto.f1` is the field with the
+number 1 (`protobuf_types`). A message with a JSON form of its own: `_SPECIAL_FORMS`.
 
 Source: the protobuf messages of the Go types that have a JSON form of their own (meta/v1 Time in seconds and nanos,
 ...).
@@ -24,6 +25,7 @@ from podscaler.api.text.json_text import DecodeError
 from podscaler.base import clock
 
 _INT, _STRING = 0, 1
+"""The values of IntOrString's field `type`, which is `f1`; `f2` is the number, `f3` the text."""
 
 
 def to_value(proto: Any, message: str) -> Any:
@@ -160,6 +162,7 @@ def _time_value(format_instant: Callable[[int], str]) -> Callable[[Any], Any]:
 
 
 def _fill_time(proto: Any, value: Any) -> None:
+    """Set the seconds and nanoseconds of a time; the message of None is empty."""
     if value is not None:
         proto.f1, proto.f2 = divmod(instants.parse(value), clock.NANOSECONDS)
 

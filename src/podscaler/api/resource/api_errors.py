@@ -2,8 +2,9 @@
 
     raise not_found(DEPLOYMENTS, "web")      404, `deployments.apps "web" not found`
 
-Each function returns the StatusError to raise; its docstring begins with the HTTP status code. `name` is that of the
-object in question. A new kind of error response is a function here.
+Called wherever the API server rejects a request. Each function but `name_at_admission` returns the StatusError to
+raise; its docstring begins with the HTTP status code. `name` is that of the object in question. A new kind of error
+response is a function here.
 
 Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conformance/golden.
 """

@@ -2,7 +2,8 @@
 
     printed({"port": 80}, "core/v1.ServicePort")      {"Name": "", "Protocol": "", ..., "Port": 80, ...}
 
-A struct is printed with the names of its Go fields, and with the fields that are unset.
+Called by the validation in `podscaler.api.kinds`, about fields that may not change. A struct is printed with the names
+of its Go fields, and with the fields that are unset. A Go name that the rules do not give: `_IRREGULAR_GO_NAMES`.
 
 Source: golden captures (`pod-spec-immutable`); the API types' field names and order.
 """

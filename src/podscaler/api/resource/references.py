@@ -1,7 +1,7 @@
 """Validates references in specs: to objects by group, kind and name, to keys of ConfigMaps and Secrets, to controllers.
 
-`path` is that of the field. `Object` arguments are the parts of specs that refer: `{"kind": "Deployment", "name":
-"a"}`.
+Called by the validation in `podscaler.api.kinds`. `path` is that of the field. `Object` arguments are the parts of
+specs that refer: `{"kind": "Deployment", "name": "a"}`.
 
 Source: docs/spec/api.md 2.3 (spec), 2.5 (Name rules); kube-apiserver's messages (golden captures).
 """

@@ -1,6 +1,7 @@
 """Hooks for kinds with a `status` subresource (`Strategy.prepare_*`), and the validation of conditions.
 
-A write of the object does not change the status; a write of the status changes nothing else.
+Used by the records in `podscaler.api.kinds` and `podscaler.api.crd.records`. A write of the object does not change the
+status; a write of the status changes nothing else.
 
 Source: docs/spec/api.md 3 (Create, update, status update); kube-apiserver's validation of meta/v1 Condition.
 """

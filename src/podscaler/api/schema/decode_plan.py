@@ -64,7 +64,7 @@ class _StructDecoder:
         Unknown fields and type errors are recorded in the state.
         """
         if not isinstance(value, dict):
-            state.mismatch(value, self.go_type)
+            state.record_mismatch(value, self.go_type)
             return ABSENT
         steps = state.steps
         steps.append(None)
@@ -74,7 +74,7 @@ class _StructDecoder:
         for key, field_value in members:
             plan = self.fields.get(key)
             if plan is None:
-                state.unknown(key)
+                state.record_unknown(key)
                 continue
             if field_value is None:
                 continue
@@ -95,14 +95,14 @@ class _StructDecoder:
         earlier_keys: set[str] = set()
         for key, member in value.pairs:
             if key in earlier_keys and key in self.fields:
-                state.duplicate(key)
+                state.record_duplicate(key)
             earlier_keys.add(key)
             yield key, member
 
     def _in_schema_order(self, decoded_fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of an object in the order of the schema."""
-        fields = self.fields
-        return dict(sorted(decoded_fields.items(), key=lambda pair: fields[pair[0]].order))
+        names = sorted(decoded_fields, key=lambda name: self.fields[name].order)
+        return {name: decoded_fields[name] for name in names}
 
 
 _struct_decoders: dict[str, _StructDecoder] = {}
@@ -188,7 +188,7 @@ def _list_decoder(type_name: str, go_type: str, element_go_type: str = "string")
 
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is not list:
-            state.mismatch(value, go_type)
+            state.record_mismatch(value, go_type)
             return ABSENT
         state.steps.append(0)
         decoded = []
@@ -212,7 +212,7 @@ def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode
 
     def decode(value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
-            state.mismatch(value, go_type)
+            state.record_mismatch(value, go_type)
             return ABSENT
         state.steps.append(None)
         if type(value) is Repeated:
@@ -232,7 +232,7 @@ def _report_repeated_keys(value: Repeated, state: DecodeState) -> None:
     earlier_keys: set[str] = set()
     for key, _ in value.pairs:
         if key in earlier_keys:
-            state.duplicate(key)
+            state.record_duplicate(key)
         earlier_keys.add(key)
 
 
@@ -246,7 +246,10 @@ _JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 def _union_decoder(name: str) -> Decode:
-    """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or the other type in the name."""
+    """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or the other type in the name.
+
+    A value of another type is dropped, or for -OrBool an error, as in Go.
+    """
 
     def decode(value: Any, state: DecodeState) -> Any:
         if isinstance(value, dict):
@@ -254,7 +257,7 @@ def _union_decoder(name: str) -> Decode:
         if name == schema.SCHEMA_OR_BOOL:
             if isinstance(value, bool):
                 return value
-            raise state.fail("boolean or JSON schema expected")
+            raise DecodeError("boolean or JSON schema expected")
         if not isinstance(value, list):
             return ABSENT
         element_type, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
@@ -264,7 +267,10 @@ def _union_decoder(name: str) -> Decode:
 
 
 def _decode_separately(decode_element: Decode, value: Any) -> Any:
-    """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields."""
+    """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields.
+
+    Raises DecodeError for any type error.
+    """
     separate_state = DecodeState()
     decoded = decode_element(value, separate_state)
     if separate_state.error:

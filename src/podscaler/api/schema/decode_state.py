@@ -52,34 +52,28 @@ class DecodeState:
         self.error = ""
         self.problems: dict[str, None] = {}
 
-    def mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
+    def record_mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
         """Record the type error that `value` cannot become `go_type`; `is_number`: whether that is a number."""
-        if not self.error:
-            self.error = self._type_error(f"json: cannot unmarshal {_json_type(value, is_number=is_number)}", go_type)
+        self.error = self.error or self._mismatch_message(value, go_type, is_number=is_number)
 
-    def fail(self, message: str) -> DecodeError:
-        """The error, to be raised, of a value with a decoder of its own."""
-        return DecodeError(message)
+    def mismatch_error(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
+        """As `record_mismatch`, but returns the error, which the decoder of a quantity, time, ... raises."""
+        return DecodeError(self._mismatch_message(value, go_type, is_number=is_number))
 
-    def wrong_kind(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
-        """As `mismatch`, but the error is to be raised, by the decoder of a quantity, time, ..."""
-        return DecodeError(
-            self._type_error(f"json: cannot unmarshal {_json_type(value, is_number=is_number)}", go_type)
-        )
-
-    def _type_error(self, beginning: str, go_type: str) -> str:
-        """`<beginning> into Go struct field PodSpec.spec.nodeName of type string`."""
+    def _mismatch_message(self, value: Any, go_type: str, *, is_number: bool) -> str:
+        """`json: cannot unmarshal number into Go struct field PodSpec.spec.nodeName of type string`."""
+        beginning = f"json: cannot unmarshal {_json_type(value, is_number=is_number)}"
         locations = [step for step in self.steps if isinstance(step, FieldLocation)]
         if not locations:
             return f"{beginning} into Go value of type {go_type}"
         path = ".".join(name for location in locations for name in location.path)
         return f"{beginning} into Go struct field {locations[-1].struct}.{path} of type {go_type}"
 
-    def unknown(self, key: str) -> None:
+    def record_unknown(self, key: str) -> None:
         """Record the problem that the message has no field `key`."""
         self._record_problem("unknown field", key)
 
-    def duplicate(self, key: str) -> None:
+    def record_duplicate(self, key: str) -> None:
         """Record the problem that the field or key `key` is repeated."""
         self._record_problem("duplicate field", key)
 

@@ -2,7 +2,8 @@
 
 Called by `decode_plan` with a value that is not null and the DecodeState. A decoder returns the value as the API server
 prints it (`0.1` cpu is `100m`), or ABSENT where the server prints none; errors go to the state, or are raised. A
-message with a JSON form of its own has an entry in OWN_FORMS and one in ZERO_VALUES.
+message with a JSON form of its own has an entry in OWN_FORMS and one in ZERO_VALUES; a new one, in `schema.OPAQUE` and
+the tables of `openapi_schemas`, `protobuf.protobuf_json` and `managed_fields.message_types`, too.
 
 Source: the behaviour of the Go types' UnmarshalJSON and MarshalJSON.
 """
@@ -16,7 +17,7 @@ from podscaler.api.machinery import duration, quantity, timestamps
 from podscaler.api.schema import schema
 from podscaler.api.schema.decode_state import DecodeState, literal
 from podscaler.api.text import json_text
-from podscaler.api.text.json_text import Number
+from podscaler.api.text.json_text import DecodeError, Number
 
 ABSENT: Final = object()
 """The result of a decoder for a value that is dropped."""
@@ -55,7 +56,7 @@ def _exact_type_decoder(python_type: type, go_type: str) -> Decode:
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is python_type:
             return value
-        state.mismatch(value, go_type)
+        state.record_mismatch(value, go_type)
         return ABSENT
 
     return decode
@@ -67,7 +68,7 @@ def _integer_decoder(go_type: str, lowest: int, highest: int) -> Decode:
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is int and lowest <= value <= highest:
             return value
-        state.mismatch(value, go_type, is_number=True)
+        state.record_mismatch(value, go_type, is_number=True)
         return ABSENT
 
     return decode
@@ -81,7 +82,7 @@ def _double_decoder(go_type: str) -> Decode:
             return value
         if isinstance(value, float) and abs(value) != float("inf"):
             return json_text.plain_number(value)
-        state.mismatch(value, go_type, is_number=True)
+        state.record_mismatch(value, go_type, is_number=True)
         return ABSENT
 
     return decode
@@ -92,7 +93,7 @@ def _decode_bytes(value: Any, state: DecodeState) -> Any:
     if type(value) is list:
         return _decode_byte_list(value, state)
     if type(value) is not str:
-        state.mismatch(value, "[]uint8")
+        state.record_mismatch(value, "[]uint8")
         return ABSENT
     error = base64_error(value)
     if error:
@@ -114,7 +115,7 @@ def _decode_byte_list(value: list[Any], state: DecodeState) -> Any:
     """Go also reads bytes from a list of small numbers."""
     for byte in value:
         if type(byte) is not int or not 0 <= byte <= _BYTE_MAX:
-            state.mismatch(byte, "uint8", is_number=True)
+            state.record_mismatch(byte, "uint8", is_number=True)
             return ABSENT
     return base64.b64encode(bytes(value)).decode()
 
@@ -132,7 +133,7 @@ def _error_index(base64_text: str) -> int:
     padding_index = base64_text.find("=")
     if padding_index >= 0:
         digits_in_group = padding_index % _BASE64_GROUP
-        if digits_in_group in {0, 1}:
+        if digits_in_group in {0, 1}:  # a group has at least two characters before its padding
             return padding_index
         return min(len(base64_text), padding_index + _BASE64_GROUP - digits_in_group)
     return len(base64_text) - len(base64_text) % _BASE64_GROUP
@@ -140,22 +141,23 @@ def _error_index(base64_text: str) -> int:
 
 @lru_cache(maxsize=8192)
 def canonical_quantity(quantity_text: str) -> str:
-    """A quantity's text as the API server prints it. Raises quantity.QuantityError."""
+    """A quantity's text as the API server prints it, without white space around it. Raises quantity.QuantityError."""
     return str(quantity.parse(quantity_text.strip(" \t\r\n\v\f\x85\xa0")))
 
 
 def _decode_quantity(value: Any, state: DecodeState) -> Any:
-    """Decode a quantity, a text or a number, to its canonical text."""
+    """Decode a quantity, a text or a number, to its canonical text. Raises DecodeError."""
+    del state
     if isinstance(value, str):
         quantity_text = value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         quantity_text = literal(value)
     else:
-        raise state.fail(quantity.MALFORMED)
+        raise DecodeError(quantity.MALFORMED)
     try:
         return canonical_quantity(quantity_text)
     except quantity.QuantityError as error:
-        raise state.fail(str(error)) from None
+        raise DecodeError(str(error)) from None
 
 
 def _decode_time(value: Any, state: DecodeState) -> Any:
@@ -175,25 +177,25 @@ def _decode_duration(value: Any, state: DecodeState) -> Any:
 
 
 def _parse_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> str:
-    """The result of `parse` for a text; its ValueError, and a value that is no text, end the decoding."""
+    """The result of `parse` for a text. Raises DecodeError for its ValueError, and for a value that is no text."""
     if type(value) is not str:
-        raise state.wrong_kind(value, "string")
+        raise state.mismatch_error(value, "string")
     try:
         return parse(value)
     except ValueError as error:
-        raise state.fail(str(error)) from None
+        raise DecodeError(str(error)) from None
 
 
 def _decode_int_or_string(value: Any, state: DecodeState) -> Any:
-    """An int32 or a text as it is; another value ends the decoding."""
+    """An int32 or a text as it is. Raises DecodeError for another value."""
     lowest, highest = _INTEGER_RANGES["int32"]
     if type(value) is str or (type(value) is int and lowest <= value <= highest):
         return value
-    raise state.wrong_kind(value, "int32", is_number=True)
+    raise state.mismatch_error(value, "int32", is_number=True)
 
 
 def _decode_free_form(value: Any, state: DecodeState) -> Any:
-    """Any JSON value, as plain data."""
+    """Any JSON value, as plain data. Raises DecodeError for a number beyond a float64."""
     del state
     return json_text.plain(value) if isinstance(value, dict | list | Number) else value
 

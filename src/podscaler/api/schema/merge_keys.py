@@ -1,6 +1,6 @@
 """Looks up the patch strategy and merge key of a field of an API type, for strategic merge patches.
 
-Called by the API server's strategic merge patch for each field of a patch.
+Called by `podscaler.controlplane.apiserver.handlers.strategic_merge` for each field of a patch.
 
     merge_strategy("core/v1.PodSpec", "containers")        Merge(merge=True, key="name")
     merge_strategy("core/v1.PodSpec", "volumes")           Merge(merge=True, retain_keys=True, key="name")

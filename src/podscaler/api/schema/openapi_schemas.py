@@ -3,7 +3,8 @@
     name("autoscaling/v2.MetricSpec")                      "io.k8s.api.autoscaling.v2.MetricSpec"
     schemas_of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
 
-Called by `openapi` and for custom resources.
+Called by `podscaler.api.openapi.openapi` and, for custom resources, by `podscaler.api.crd.openapi`. A new scalar or
+opaque type of `schema`: `_SCALAR_SCHEMAS`, `_OPAQUE_SCHEMAS`.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2; the markers of the other API types.
 Differs: descriptions are our own words.

@@ -201,13 +201,14 @@ _OPTIONS_KINDS = frozenset(f"{verb}Options" for verb in ("Create", "Delete", "Ge
 def find_kind(api_version: str, kind: str) -> str | None:
     """The name of the message of a kind: `apps/v1.Deployment` for `apps/v1` and `Deployment`; None for an unknown one.
 
-    DeleteOptions and its like exist in every group.
+    The kinds of options (DeleteOptions, ...) exist in every group.
     """
     group, _, version = api_version.rpartition("/")
     package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
-    if kind in _OPTIONS_KINDS or (not group and find_message(f"core/{version}.{kind}") is None):
+    is_of_core = not group and find_message(f"core/{version}.{kind}") is not None
+    if kind in _OPTIONS_KINDS or not (group or is_of_core):  # meta/v1.Status has the apiVersion v1, too
         package, version = "meta", "v1"
     name = f"{package}/{version}.{kind}"
     return name if find_message(name) else None

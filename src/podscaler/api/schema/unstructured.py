@@ -70,7 +70,7 @@ def _restore_element(value: Any, field: Field) -> Any:
 
 
 def _restore_scalar(value: Any, field: Field) -> Any:
-    """A scalar of the field's type; integers are truncated to its size, as Go converts them."""
+    """A scalar of the field's type; integers are truncated to its size, as Go converts them. Raises DecodeError."""
     go_kind, expected_type = _go_kind(value), field.type
     if expected_type in _TRUNCATIONS and (go_kind == "int64" or (go_kind == "float64" and value.is_integer())):
         return _TRUNCATIONS[expected_type](_int64(value))

@@ -18,8 +18,8 @@ class FieldLines:
     """The fields of one document. The text is parsed at the first call of `line_of`.
 
     Args:
-        text: one document, that `podscaler.api.text.yaml_text` or `json_text` could read (which bounds its depth).
-        first: the line at which it begins.
+        document_bytes: one document that `podscaler.api.text.yaml_text` or `json_text` read, which bound its depth.
+        first_line: the line of the file at which it begins.
     """
 
     def __init__(self, document_bytes: bytes, first_line: int) -> None:
@@ -29,7 +29,7 @@ class FieldLines:
         self._is_parsed = False
 
     def line_of(self, path: str) -> int:
-        """The line of the field at `path` (`spec.metrics[0].type`), or of the nearest parent that exists."""
+        """The line of the field at `path` (`spec.metrics[0].type`), or of the nearest ancestor that exists."""
         line, node = 0, self._root_node()
         if node is not None:
             line = node.start_mark.line

@@ -29,7 +29,7 @@ TOO_DEEP = "exceeded max depth"
 """The message for a text that is nested deeper."""
 
 _INT64_DIGITS = 19
-"""Texts of at most this length are integers of 64 bits in any case."""
+"""Texts of at most this length, with the sign, are integers of 64 bits; of longer ones only some are."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
 _EXPONENT_BELOW = 1e-6
@@ -132,7 +132,7 @@ def _parse_integer(digits: str) -> int | Number:
 
 
 def _parse_large_integer(digits: str) -> int | Number:
-    """A number of 20 characters as an integer if it fits 64 bits; else a Number."""
+    """A number of 20 characters as an integer if it fits an int64 or uint64; else a Number."""
     if len(digits) == _INT64_DIGITS + 1 and -(2**63) <= int(digits) < 2**64:
         return int(digits)
     return Number(digits)

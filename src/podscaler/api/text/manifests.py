@@ -122,7 +122,7 @@ def _yaml_texts(content: bytes) -> Iterator[bytes]:
 
 
 def _json_texts(content: bytes) -> Iterator[bytes]:
-    """Yields the values with the space before them; an invalid value takes the rest of the file."""
+    """Yields the values with the space before them, without a byte order mark; an invalid value takes the rest."""
     text = content.decode("utf-8-sig", errors="replace")
     decoder, start = json.JSONDecoder(), 0
     while start < len(text):

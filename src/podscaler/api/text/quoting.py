@@ -1,6 +1,6 @@
 """Quotes texts with Go's escapes, as `%q` prints names and values in messages: `quoted('a"b')` is `"a\\"b"`.
 
-Source: the documentation of Go's package strconv (Quote).
+Called wherever a message quotes a text of a client. Source: the documentation of Go's package strconv (Quote).
 """
 
 _ESCAPES = {

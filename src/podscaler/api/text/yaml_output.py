@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
-_LINE_MAX = 2**30
+_LINE_MAX_CHARACTERS = 2**30
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -58,6 +58,6 @@ def write(value: Any, *, sort_keys: bool) -> bytes:
         sort_keys: sort keys, as kube-apiserver does, in place of the order of the data.
     """
     dumped: bytes = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=_LINE_MAX, encoding="utf-8"
+        value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=_LINE_MAX_CHARACTERS, encoding="utf-8"
     )
     return dumped

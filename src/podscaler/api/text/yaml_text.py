@@ -108,6 +108,8 @@ def _first_document(body: bytes) -> yaml.Node | None:
 class _Composer:
     """Turns parser events into nodes, in Python: libyaml's bindings would overflow the stack on deep nesting.
 
+    Methods raise DecodeError, and the errors of the parser (yaml.YAMLError).
+
     Attributes:
         next_event: returns the next event of the parser.
         anchors: name of an anchor -> its node; None while that is being composed.
@@ -164,11 +166,12 @@ def _line_prefix(error: yaml.MarkedYAMLError) -> str:
     mark = error.context_mark if error.context_mark and error.context_mark.line else error.problem_mark
     if mark is None or mark.line == 0:
         return ""
-    return f"line {mark.line + isinstance(error, yaml.scanner.ScannerError)}: "
+    is_scanner_error = isinstance(error, yaml.scanner.ScannerError)
+    return f"line {mark.line + 1 if is_scanner_error else mark.line}: "
 
 
 class _Builder:
-    """Turns nodes into data.
+    """Turns nodes into data. Methods raise DecodeError.
 
     Args:
         max_nodes: the number of nodes after which the document counts as one with excessive aliases.
@@ -258,7 +261,7 @@ def _scalar_text(node: yaml.ScalarNode) -> str:
 
 
 def _typed_scalar(node: yaml.ScalarNode) -> Any:
-    """The value of a scalar by its tag; a plain one has the type that its text looks like."""
+    """The value of a scalar by its tag; a plain one has the type that its text looks like. Raises DecodeError."""
     scalar_text: str = node.value
     if node.tag == _PLAIN:
         return _parse_plain(scalar_text)

@@ -22,7 +22,7 @@ from podscaler.base.errors import UsageError
 
 VERSION = 1
 
-Answer = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
+RecordedResponse = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
 """The response of a metrics API."""
 
 
@@ -101,7 +101,7 @@ class RecordingLine(Wire, frozen=True):
         hpa: the autoscaler as read; None where `deleted` is set.
         scale: the Scale of the scaled object, or the error of reading it.
         scale_update: the responses to successive attempts to update the Scale.
-        scaled_at: the time of the last of them; empty for the time that replay assumes.
+        scaled_at: the time of the last attempt; empty for the time that replay assumes.
         status_update: the error of writing the status; None if it was written, or had not changed.
         pods: the pods of the namespace, as raw JSON.
         metrics: the response for each of `spec.metrics`, None for a metric without request.
@@ -118,7 +118,7 @@ class RecordingLine(Wire, frozen=True):
     scaled_at: str = ""
     status_update: Status | None = None
     pods: tuple[msgspec.Raw, ...] | None = None
-    metrics: tuple[Answer | None, ...] | None = None
+    metrics: tuple[RecordedResponse | None, ...] | None = None
     neighbours: tuple[str, ...] | None = None
     history: RecordedHistory | None = None
     gone: bool = False
@@ -135,7 +135,7 @@ class SyncLine(Wire, frozen=True):
     scaled_at: str = ""
     status_update: Status | None = None
     pods: tuple[msgspec.Raw, ...] = ()
-    metrics: tuple[Answer | None, ...] = ()
+    metrics: tuple[RecordedResponse | None, ...] = ()
     neighbours: tuple[str, ...] | None = None
     history: RecordedHistory | None = None
     gone: bool = False

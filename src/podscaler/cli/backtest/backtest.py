@@ -1,6 +1,7 @@
 """`podscaler backtest`: what would have happened with another autoscaler.
 
-`podscaler.simulation.evaluation` compares; this command reads the source and the candidates, and prints.
+`podscaler.cli.main` registers the command. `podscaler.simulation.evaluation` compares; this command reads the source
+and the candidates, and prints. With `--fleet`, `podscaler.cli.fleet` does all of that.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -11,15 +12,9 @@ import click
 from click.core import ParameterSource
 
 from podscaler.base.errors import UsageError
-from podscaler.cli.backtest import (
-    candidate_options,
-    comparison_output,
-    comparison_report,
-    load_sources,
-    source_flags,
-)
+from podscaler.cli.backtest import candidate_options, comparison_output, comparison_report, load_sources, source_flags
 from podscaler.cli.backtest.candidate_options import CandidateRequest
-from podscaler.cli.backtest.comparison_output import ComparisonText
+from podscaler.cli.backtest.comparison_output import BacktestResult
 from podscaler.cli.fleet import fleet_flags, fleet_run
 from podscaler.cli.fleet.fleet_flags import FleetFlags
 from podscaler.simulation import report
@@ -35,10 +30,12 @@ Examples:
 """
 
 
-_FLEET_ALONE = ("out", "workers", "worker_memory", "scheduler", "vary", "synthetic")
-_SINGLE_ALONE = frozenset(
+_FLEET_FLAGS = ("out", "workers", "worker_memory", "scheduler", "vary", "synthetic")
+"""The flags, by click's names, that need `--fleet`."""
+_SINGLE_FLAGS = frozenset(
     {"hpa", "files", "present", "queries", "step", "token_file", "ca_file", "report", "knative_concurrency"}
 )
+"""The flags that `--fleet` excludes. A flag of neither collection is for both."""
 
 
 @click.command(epilog=EXAMPLE)
@@ -77,9 +74,9 @@ def command(context: click.Context, /, sources: tuple[str, ...], **flags: Any) -
     """
     if flags["fleet"]:
         given_flags = {name for name in flags if context.get_parameter_source(name) != ParameterSource.DEFAULT}
-        fleet_run.run(_fleet(sources, flags, given_flags))
+        fleet_run.run(_parse_fleet_flags(sources, flags, given_flags))
         return
-    for name in _FLEET_ALONE:
+    for name in _FLEET_FLAGS:
         if flags[name]:
             raise UsageError(f"{fleet_flags.flag(name)} needs --fleet")
     if len(sources) != 1:
@@ -87,23 +84,23 @@ def command(context: click.Context, /, sources: tuple[str, ...], **flags: Any) -
     _compare(sources[0], flags)
 
 
-def _fleet(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[str]) -> FleetFlags:
-    """The flags of a fleet. Raises UsageError for those that only a single autoscaler has."""
-    for name in sorted(given_flags & _SINGLE_ALONE):
-        raise UsageError(f"{fleet_flags.flag(name)} is not for fleets")
+def _parse_fleet_flags(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[str]) -> FleetFlags:
+    """The flags of a fleet. Raises UsageError for flags of a single autoscaler, wrong values, and without `--out`."""
+    if wrong_flags := sorted(given_flags & _SINGLE_FLAGS):
+        raise UsageError(f"{fleet_flags.flag(wrong_flags[0])} is not for fleets")
     if flags["out"] is None:
         raise UsageError("--fleet needs --out DIR")
     return FleetFlags(
         recordings=[Path(source) for source in sources],
         synthetic=flags["synthetic"] or 0,
         out=Path(flags["out"]),
-        workers=flags["workers"] or fleet_flags.WORKERS,
-        memory=flags["worker_memory"] or fleet_flags.MEMORY,
+        workers=flags["workers"] or fleet_flags.DEFAULT_WORKERS,
+        memory=flags["worker_memory"] or fleet_flags.DEFAULT_WORKER_MEMORY,
         scheduler=flags["scheduler"] or "",
         vary=flags["vary"],
         assignments=flags["assignments"],
         fixed=flags["fixed"],
-        has_knative="knative" in given_flags and flags["knative"],
+        has_knative="knative" in given_flags and flags["knative"],  # by default only for a single autoscaler
         has_hindsight="hindsight" in given_flags and flags["hindsight"],
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
@@ -128,17 +125,17 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
     )
-    source_load = load_sources.read(source_flags.source_request(source, flags))
-    needed = candidate_options.needs(source_load, request)
-    candidates = candidate_options.candidates(source_load, request, needed)
+    load = load_sources.read(source_flags.source_request(source, flags))
+    needed = candidate_options.needs(load, request)
+    candidates = candidate_options.candidates(load, request, needed)
     try:
-        compared = comparison.compare(source_load.scenario, candidates, needed)
+        compared = comparison.compare(load.scenario, candidates, needed)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
-    comparison_text = ComparisonText(comparison=compared, needs=needed, sentences=source_load.sentences)
-    click.echo(comparison_output.text(comparison_text, flags["output"]), nl=False)
+    backtest_result = BacktestResult(comparison=compared, needs=needed, sentences=load.sentences)
+    click.echo(comparison_output.text(backtest_result, flags["output"]), nl=False)
     if flags["report"] is not None:
         report.write(
             Path(flags["report"]),
-            comparison_report.data(source.rpartition("/")[2] or source, comparison_text, source_load.scenario),
+            comparison_report.data(source.rpartition("/")[2] or source, backtest_result, load.scenario),
         )

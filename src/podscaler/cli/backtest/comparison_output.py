@@ -1,6 +1,7 @@
 """Writes the comparison of candidates: a table for people, and JSON, YAML and CSV.
 
-Called by `backtest`.
+Called by `podscaler.cli.backtest.backtest`. A new measure: a field in `_row`, and a line in `_COLUMNS` if the table has
+it.
 """
 
 import csv
@@ -30,13 +31,14 @@ _COLUMNS = (
     ("worst s", "worst_reaction_s", "{:.0f}"),
     ("speedup", "elastic_speedup", "{:.2f}"),
 )
-"""The heading, the field of `rows`, and the form of each column."""
+"""The heading, the field of `rows`, and the number format of each column."""
 
 
-class ComparisonText(msgspec.Struct, frozen=True, kw_only=True):
+class BacktestResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is written.
 
     Attributes:
+        needs: the pods that the load needs, by which they are scored.
         sentences: about the source.
     """
 
@@ -45,21 +47,21 @@ class ComparisonText(msgspec.Struct, frozen=True, kw_only=True):
     sentences: Sequence[str]
 
 
-def text(comparison_text: ComparisonText, form: str) -> str:
+def text(backtest_result: BacktestResult, form: str) -> str:
     """The text in a form of FORMS, with a line break at its end."""
     match form:
         case "json":
-            return msgspec.json.format(msgspec.json.encode(_data(comparison_text))).decode() + "\n"
+            return msgspec.json.format(msgspec.json.encode(_data(backtest_result))).decode() + "\n"
         case "yaml":
-            return str(yaml.safe_dump(_data(comparison_text), sort_keys=False))
+            return str(yaml.safe_dump(_data(backtest_result), sort_keys=False))
         case "csv":
-            return _csv(comparison_text.comparison)
+            return _csv(backtest_result.comparison)
         case _:
-            return _table(comparison_text)
+            return _table(backtest_result)
 
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
-    """The measures of each candidate by column; None for one that is undefined."""
+    """The measures of each candidate by name; None for one that is undefined."""
     return [_row(candidate_result) for candidate_result in comparison.results]
 
 
@@ -88,25 +90,25 @@ def _row(candidate_result: CandidateResult) -> dict[str, Any]:
     }
 
 
-def report_table(comparison_text: ComparisonText) -> ReportTable:
+def report_table(backtest_result: BacktestResult) -> ReportTable:
     """The table as a part of a report."""
     columns = ("Candidate", *(heading for heading, _, _ in _COLUMNS))
-    cells = tuple(tuple(_cells(row)) for row in rows(comparison_text.comparison))
+    cells = tuple(tuple(_cells(row)) for row in rows(backtest_result.comparison))
     return ReportTable(title="Candidates", columns=columns, rows=cells)
 
 
-def _data(comparison_text: ComparisonText) -> dict[str, Any]:
+def _data(backtest_result: BacktestResult) -> dict[str, Any]:
     """The comparison as JSON-ready data."""
     return {
-        "verdict": verdict.sentence(comparison_text.comparison),
+        "verdict": verdict.sentence(backtest_result.comparison),
         "needed_pods": {
-            "capacity_cores": comparison_text.needs.capacity.ucores / 1e6,
-            "basis": comparison_text.needs.capacity.basis,
-            "slo_ms": comparison_text.needs.slo_ms,
+            "capacity_cores": backtest_result.needs.capacity.ucores / 1e6,
+            "basis": backtest_result.needs.capacity.basis,
+            "slo_ms": backtest_result.needs.slo_ms,
         },
-        "syncs": len(comparison_text.comparison.at_ms),
-        "notes": list(comparison_text.sentences),
-        "candidates": rows(comparison_text.comparison),
+        "syncs": len(backtest_result.comparison.at_ms),
+        "notes": list(backtest_result.sentences),
+        "candidates": rows(backtest_result.comparison),
     }
 
 
@@ -120,14 +122,14 @@ def _csv(comparison: CandidateComparison) -> str:
     return stream.getvalue()
 
 
-def _table(comparison_text: ComparisonText) -> str:
+def _table(backtest_result: BacktestResult) -> str:
     """The table in aligned columns, with the sentences about the comparison above and the verdict below."""
     lines = [["", *(heading for heading, _, _ in _COLUMNS)]]
-    for row in rows(comparison_text.comparison):
+    for row in rows(backtest_result.comparison):
         lines.append(_cells(row))
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     body = "".join(f"{_line(line, widths)}\n" for line in lines)
-    return f"{_heading(comparison_text)}\n{body}\n{verdict.sentence(comparison_text.comparison)}\n"
+    return f"{_heading(backtest_result)}\n{body}\n{verdict.sentence(backtest_result.comparison)}\n"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -139,21 +141,21 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     """The cells of one candidate, an element of `rows`: its name, and one cell for each column."""
-    return [row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)]
+    return [row["candidate"], *(_cell(row[field], number_format) for _, field, number_format in _COLUMNS)]
 
 
-def _cell(measure: Any, form: str) -> str:
-    return "-" if measure is None else form.format(measure)
+def _cell(measure: Any, number_format: str) -> str:
+    return "-" if measure is None else number_format.format(measure)
 
 
-def _heading(comparison_text: ComparisonText) -> str:
+def _heading(backtest_result: BacktestResult) -> str:
     """The sentences above the table: what was compared, and by which assumptions."""
-    needs, comparison = comparison_text.needs, comparison_text.comparison
+    needs, comparison = backtest_result.needs, backtest_result.comparison
     hours = len(comparison.at_ms) * comparison.sync_period_ms / 3_600_000
     sentences = [
         f"{hours:,.1f} hours, {len(comparison.at_ms):,} syncs. A pod carries {needs.capacity.ucores / 1e6:g} CPU "
         f"({needs.capacity.basis}); from {min(comparison.needed)} to {max(comparison.needed)} pods were needed.",
-        *comparison_text.sentences,
+        *backtest_result.sentences,
         *_engines(comparison),
     ]
     return "".join(f"{sentence}\n" for sentence in sentences)
@@ -161,10 +163,10 @@ def _heading(comparison_text: ComparisonText) -> str:
 
 def _engines(comparison: CandidateComparison) -> list[str]:
     """Which engine ran the candidates, and why not the batch engine."""
-    batched = [result.name for result in comparison.results if result.run.engine == "batch"]
-    other_names = [result.name for result in comparison.results if result.run.engine != "batch"]
-    sentences = [f"The batch engine ran {', '.join(batched)}."] if batched else []
-    if other_names:
-        sentences.append(f"The exact engine ran {', '.join(other_names)}.")
+    batch_names = [result.name for result in comparison.results if result.run.engine == "batch"]
+    exact_names = [result.name for result in comparison.results if result.run.engine != "batch"]
+    sentences = [f"The batch engine ran {', '.join(batch_names)}."] if batch_names else []
+    if exact_names:
+        sentences.append(f"The exact engine ran {', '.join(exact_names)}.")
     reasons = dict.fromkeys(result.run.reason for result in comparison.results if result.run.reason)
     return [*sentences, *(f"The batch engine does not cover this: {reason}." for reason in reasons)]

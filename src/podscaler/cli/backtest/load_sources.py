@@ -1,6 +1,7 @@
 """Reads the source of a backtest: a recording of a controller, a scenario file with its load, or Prometheus.
 
-Called by `backtest`. The kind of a source is that of its name.
+Called by `podscaler.cli.backtest.backtest` and `podscaler.cli.tune.tune`; `podscaler.cli.backtest.source_flags` makes
+the request. The name of a source decides its kind: a new kind is a case in `read`.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from podscaler.simulation.files.documents import ManifestObject
 from podscaler.simulation.files.loads import RangeQuery
 from podscaler.simulation.model.scenario import SimulationScenario
 
-_MANIFESTS = (".yaml", ".yml", ".json")
+_MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,8 @@ class SourceRequest:
     Attributes:
         source: a file, or `-` for a recording on standard input.
         autoscaler: `namespace/name`; empty: the only one.
-        begin, end: instants for a recording, durations since the start for a scenario; empty: all of it.
+        begin, end: instants for a recording and for Prometheus, which needs both; durations since the start for a
+            scenario; empty: all of it.
         cpu_limit_milli: of a pod of a recording; None: as recorded.
         range_query: sends a range query to Prometheus.
         present: the manifest of the present autoscaler, for Prometheus; None: not stated.
@@ -75,18 +77,18 @@ class LoadSource:
 def read(request: SourceRequest) -> LoadSource:
     """The load of a source. Raises UsageError naming file, line and field."""
     if request.source.startswith(("http://", "https://")):
-        return _prometheus(request)
-    if request.source.endswith(_MANIFESTS):
-        return _scenario(request)
+        return _read_prometheus(request)
+    if request.source.endswith(_MANIFEST_SUFFIXES):
+        return _read_scenario(request)
     if request.source.endswith((".csv", ".parquet")):
         raise UsageError(
             f"{request.source} is a trace: write a scenario file with this load and the manifests of the autoscaler "
             "and its workload (docs/scenario-file.md), and give that"
         )
-    return _recording(request)
+    return _read_recording(request)
 
 
-def _recording(request: SourceRequest) -> LoadSource:
+def _read_recording(request: SourceRequest) -> LoadSource:
     """The load of a recording of a controller. Raises UsageError."""
     selection = RecordedSelection(
         autoscaler=request.autoscaler,
@@ -115,11 +117,12 @@ def instant_ns(flag_value: str, flag: str) -> int:
         raise UsageError(f"{flag} {flag_value} is not an instant such as 2026-01-31T12:00:00Z") from None
 
 
-def _prometheus(request: SourceRequest) -> LoadSource:
+def _read_prometheus(request: SourceRequest) -> LoadSource:
     """The load that queries of Prometheus return, for the autoscaler of a manifest. Raises UsageError."""
     if request.present is None:
         raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
-    matching = [autoscaler for autoscaler in autoscalers(request.present) if request.autoscaler in ("", autoscaler.key)]
+    present_autoscalers = read_autoscalers(request.present)
+    matching = [autoscaler for autoscaler in present_autoscalers if request.autoscaler in ("", autoscaler.key)]
     if len(matching) != 1:
         name_text = f" {request.autoscaler}" if request.autoscaler else ""
         raise UsageError(f"{request.present} has {len(matching) or 'no'} autoscalers{name_text}; one is needed (--hpa)")
@@ -137,7 +140,7 @@ def _prometheus(request: SourceRequest) -> LoadSource:
     return LoadSource(scenario=workload.scenario, wire=workload.wire, sentences=workload.assumptions)
 
 
-def _scenario(request: SourceRequest) -> LoadSource:
+def _read_scenario(request: SourceRequest) -> LoadSource:
     """The load of a scenario file, for one of its autoscalers. Raises UsageError."""
     path = Path(request.source)
     scenario = scenario_file.read(path, range_query=request.range_query).scenario
@@ -147,13 +150,13 @@ def _scenario(request: SourceRequest) -> LoadSource:
         raise UsageError(f"{path} has {len(keys)} autoscalers; choose one with --hpa: {', '.join(keys)}")
     if key not in keys:
         raise UsageError(f"{path} has no autoscaler {key}; it has {', '.join(keys)}")
-    ordered = sorted(scenario.autoscalers, key=lambda manifest: manifest.spec.key != key)
+    ordered = sorted(scenario.autoscalers, key=lambda autoscaler: autoscaler.spec.key != key)  # the chosen one first
     end_ms = _duration_ms(request.end, "--to") if request.end else scenario.duration_ms
     shortened = msgspec.structs.replace(
         scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms)
     )
     from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
-    wire = next(_wire(autoscaler) for autoscaler in autoscalers(path) if autoscaler.key == key)
+    wire = next(_wire(autoscaler) for autoscaler in read_autoscalers(path) if autoscaler.key == key)
     return LoadSource(scenario=shortened, wire=wire, from_ms=from_ms)
 
 
@@ -167,13 +170,13 @@ def _duration_ms(flag_value: str, flag: str) -> int:
         ) from None
 
 
-def autoscalers(path: Path) -> list[ManifestObject]:
+def read_autoscalers(path: Path) -> list[ManifestObject]:
     """The autoscalers of a file of manifests, and of those that a scenario in it names. Raises UsageError."""
     manifest_objects: list[ManifestObject] = []
     for document in documents.read_file(path):
         if documents.is_scenario(document):
             for name in document.value.get("manifests") or ():
-                manifest_objects += autoscalers(path.parent / str(name))
+                manifest_objects += read_autoscalers(path.parent / str(name))
         else:
             manifest_objects += [
                 manifest for manifest in documents.objects(document) if manifest.kind == conversion.KIND

@@ -1,10 +1,10 @@
 """Reads the load of a workload from Prometheus, for a backtest.
 
-Called by `load_sources`. One range query for each series; the queries are changed by `--query NAME=PROMQL`.
+Called by `podscaler.cli.backtest.load_sources`. One range query for each series; `--query NAME=PROMQL` replaces one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -28,11 +28,13 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusRequest:
-    """What is read.
+    """The values of the flags.
 
     Attributes:
-        begin, end: RFC 3339.
-        queries: in place of DEFAULT_QUERIES, by their names.
+        url: of Prometheus.
+        begin, end: RFC 3339; empty if not given, which is an error.
+        step_s: the distance of values.
+        queries: `NAME=PROMQL` in place of those of DEFAULT_QUERIES.
         token_file, ca_file: for the connection; None: no token, and the authorities of the machine.
     """
 
@@ -64,28 +66,15 @@ def read(
     series_by_name: dict[str, Series] = {}
     for name, query in _queries(request.queries, spec).items():
         try:
-            series_by_name[name] = _numbers(range_query(_with_query(base_request, query)), name)
+            series_by_name[name] = _parse_values(range_query(replace(base_request, query=query)), name)
         except UsageError as error:
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
             series_by_name[name] = ()
-    return monitoring_scenario.workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
+    return monitoring_scenario.recorded_workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
 
 
-def _with_query(request: RangeRequest, query: str) -> RangeRequest:
-    """The same request with another query."""
-    return RangeRequest(
-        url=request.url,
-        query=query,
-        start_s=request.start_s,
-        end_s=request.end_s,
-        step_s=request.step_s,
-        token_file=request.token_file,
-        ca_file=request.ca_file,
-    )
-
-
-def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
+def _parse_values(points: Sequence[tuple[float, str]], name: str) -> Series:
     """The points of a series with their values as numbers; times in seconds. Raises UsageError."""
     try:
         return [(at_s, float(sample)) for at_s, sample in points]
@@ -94,7 +83,7 @@ def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
 
 
 def _queries(changed_queries: Sequence[str], spec: Spec) -> Mapping[str, str]:
-    """All queries with the names of the workload. Raises UsageError."""
+    """All queries by name, with `$NAMESPACE` and `$NAME` of the workload filled in. Raises UsageError."""
     queries = dict(DEFAULT_QUERIES)
     for changed_query in changed_queries:
         name, equals, query = changed_query.partition("=")

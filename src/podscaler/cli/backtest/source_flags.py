@@ -1,6 +1,7 @@
 """Defines the flags that say where the load of a backtest comes from, and parses them.
 
-Shared by `podscaler backtest` and `podscaler tune`, so that both take the same sources.
+Shared by `podscaler.cli.backtest.backtest` and `podscaler.cli.tune.tune`, so that both take the same sources. A new
+flag: an option in `options`, an attribute of `SourceRequest`, and its value in `source_request`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,7 @@ def source_request(source: str, flags: Mapping[str, Any]) -> SourceRequest:
         range_query=_range_query,
         present=_path(flags["present"]),
         queries=flags["queries"],
-        step_s=duration_ms(flags["step"], "--step", "60s") / 1000,
+        step_s=parse_duration_ms(flags["step"], "--step", "60s") / 1000,
         token_file=_path(flags["token_file"]),
         ca_file=_path(flags["ca_file"]),
         cpu_limit_milli=find_milli(flags["cpu_limit"], "--cpu-limit"),
@@ -84,11 +85,11 @@ def find_milli(flag_value: str | None, flag: str) -> int | None:
 
 def find_duration_ms(flag_value: str | None, flag: str, example: str) -> float | None:
     """A duration above 0; None if the flag is not given. Raises UsageError."""
-    return None if flag_value is None else duration_ms(flag_value, flag, example)
+    return None if flag_value is None else parse_duration_ms(flag_value, flag, example)
 
 
-def duration_ms(flag_value: str, flag: str, example: str) -> float:
-    """A duration above 0. Raises UsageError."""
+def parse_duration_ms(flag_value: str, flag: str, example: str) -> float:
+    """A duration above 0; `flag` and `example` are for the error. Raises UsageError."""
     try:
         parsed_ms = file_fields.parse_duration_ms(flag_value)
     except ValueError:

@@ -1,5 +1,5 @@
-"""Commands of one module: backup and restore, controller, convert, crd, migrate, replay.
+"""Commands of one module: adapter, backup and restore, controller, convert, crd, migrate, record, replay.
 
-Reading order: Each module is a command, except `all_pages`, `data_dir` and `manifests`, which several commands use.
+Reading order: Each module is a command, except `all_pages` and `data_dir`, which several commands use.
 May import: everything below `cli`.
 """

@@ -1,7 +1,8 @@
 """`podscaler adapter`: custom, external and resource metrics from Prometheus, in place of prometheus-adapter.
 
-`adapter_options` has the flags; `run` opens the connections and serves until SIGINT or SIGTERM. /readyz fails until
-Prometheus and the API server have been read. A new background task: add it to `background` in `run`.
+`podscaler.cli.main` registers the command; `podscaler.cli.options.adapter_options` has the flags. `run` opens the
+connections and serves until SIGINT or SIGTERM. /readyz fails until Prometheus and the API server have been read. A new
+background_tasks task: add it to `background_tasks` in `run`.
 """
 
 import asyncio
@@ -66,37 +67,41 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
     """Run until a signal. Raises UsageError for files and addresses that cannot be used."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        lister = await _open(options.lister, stack, clock)
-        tokens = await _open(options.authentication, stack, clock)
-        permissions = await _open(options.authorization, stack, clock)
+        lister = await _open_client(options.lister, stack, clock)
+        token_client = await _open_client(options.authentication, stack, clock)
+        access_client = await _open_client(options.authorization, stack, clock)
         prometheus_config = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
         transport = await http_transport.connect(prometheus_config, user_agent=USER_AGENT)
         stack.push_async_callback(transport.close)
-        certificate = await asyncio.to_thread(ServingCertificate, *options.files) if options.files else None
+        certificate = (
+            await asyncio.to_thread(ServingCertificate, *options.certificate_files)
+            if options.certificate_files
+            else None
+        )
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
-        front_proxy = FrontProxyAuthentication(tokens, clock, context)
+        front_proxy = FrontProxyAuthentication(token_client, clock, context)
         kubelets = KubeletMetrics(options.kubelets, lister, clock, user_agent=USER_AGENT) if options.kubelets else None
         servers = AdapterServers(
             PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
             lister,
-            ExtensionAccess(front_proxy, DelegatedAccess(tokens, clock), DelegatedAccess(permissions, clock)),
+            ExtensionAccess(front_proxy, DelegatedAccess(token_client, clock), DelegatedAccess(access_client, clock)),
             lambda: _unready(front_proxy, kubelets),
         )
         storage = kubelets.storage if kubelets is not None else None
         sources = _metric_sources(options, lister, clock)
         external = [MetricSourceMetrics(sources.direct, sources.names)] if sources is not None else []
         adapter = assembly.new_adapter(config, options.settings, servers, clock, external=external, kubelets=storage)
-        bound = await adapter.server.start(options.host, options.port, context)
+        bound_address = await adapter.server.start(options.host, options.port, context)
         stack.push_async_callback(adapter.server.stop)
-        log.info("serving the metrics APIs on %s", bound)
-        background = [("the authorities of the API server", front_proxy.run)]
+        log.info("serving the metrics APIs on %s", bound_address)
+        background_tasks = [("the authorities of the API server", front_proxy.run)]
         if certificate is not None:
-            background.append(("the serving certificate", lambda: certificate.follow(clock)))
+            background_tasks.append(("the serving certificate", lambda: certificate.follow(clock)))
         if kubelets is not None:
-            background.append(("the scraping of kubelets", kubelets.run))
+            background_tasks.append(("the scraping of kubelets", kubelets.run))
         if sources is not None:
-            background.append(("the metric sources", sources.run))
-        await _until_signal(asyncio.ensure_future(adapter.run(*background)))
+            background_tasks.append(("the metric sources", sources.run))
+        await _wait_until_signal(asyncio.ensure_future(adapter.run(*background_tasks)))
 
 
 def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
@@ -108,28 +113,28 @@ def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock)
 
 
 def _unready(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | None) -> list[str]:
-    """Why requests cannot be decided about or answered yet."""
+    """Why requests cannot be authenticated or served yet, one reason an item; empty if they can."""
     reasons = [] if front_proxy.is_ready else ["the API server's authorities are not known yet"]
     return [*reasons, *(kubelets.unready() if kubelets is not None else [])]
 
 
-async def _open(config: Config, stack: AsyncExitStack, clock: SystemClock) -> Client:
+async def _open_client(config: Config, stack: AsyncExitStack, clock: SystemClock) -> Client:
     """A client of an API server, closed with the stack. Raises UsageError."""
     client = await connect.open_client(config, clock, user_agent=USER_AGENT)
     stack.push_async_callback(client.close)
     return client
 
 
-async def _until_signal(running: "asyncio.Future[None]") -> None:
-    """Return on SIGINT or SIGTERM, with `running` cancelled; raise its error if it ends before."""
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    waiting = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if not running.done():
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+async def _wait_until_signal(adapter_task: "asyncio.Future[None]") -> None:
+    """Return on SIGINT or SIGTERM, with the task cancelled; raise its error if it ends before."""
+    loop, signal_received = asyncio.get_running_loop(), asyncio.Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, signal_received.set)
+    signal_task = asyncio.ensure_future(signal_received.wait())
+    await asyncio.wait((adapter_task, signal_task), return_when=asyncio.FIRST_COMPLETED)
+    signal_task.cancel()
+    if not adapter_task.done():
+        adapter_task.cancel()
+        await asyncio.gather(adapter_task, return_exceptions=True)
         return
-    running.result()
+    adapter_task.result()

@@ -1,6 +1,7 @@
 """Lists all objects of a collection, page by page, without a watch.
 
-Called by `podscaler explain` and `podscaler lint`.
+Called by modules of `podscaler.cli.explain`, `podscaler.cli.diagnosis` and `podscaler.cli.lint`. Differs from a
+Reflector's list: a token that expires between two pages is an error, not a new list.
 """
 
 from collections.abc import AsyncIterator
@@ -18,15 +19,15 @@ T = TypeVar("T", bound=Cached)
 
 
 async def read(client: Client, source: WatchSource[T]) -> list[T]:
-    """The objects of a source, page by page. Raises StatusError."""
+    """All objects of a source. Raises StatusError, with code 0 for objects that cannot be decoded."""
     try:
-        raw_objects = raw(client, source.path, subject=source.subject, query=source.query)
+        raw_objects = read_raw(client, source.path, subject=source.subject, query=source.query)
         return [source.read(object_json) async for object_json in raw_objects]
     except ValueError as error:
         raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
 
 
-async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
+async def read_raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
     """The objects at `path` as raw JSON; `subject` and `query` as in `Client.get`. Raises StatusError."""
     continue_token = ""
     while True:

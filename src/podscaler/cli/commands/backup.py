@@ -1,6 +1,7 @@
 """`podscaler backup` writes a cluster of `podscaler up` into one file; `podscaler restore` makes a cluster from it.
 
-Flags and messages are here; `podscaler.controlplane.storage.backup` and `restore` do the work.
+`podscaler.cli.main` registers both commands. Flags and messages are here; `podscaler.controlplane.storage.backup` and
+`podscaler.controlplane.storage.restore` do the work.
 """
 
 from pathlib import Path
@@ -23,7 +24,7 @@ def command(*, file: Path, data_dir: Path | None, force: bool, salvage: bool) ->
     """
     from podscaler.controlplane.storage import backup as backups
 
-    directory, path = data_dirs.absolute(data_dir), file.expanduser().absolute()
+    directory, path = data_dirs.absolute_path(data_dir), file.expanduser().absolute()
     backup = backups.write(directory, path, is_forced=force, is_salvage=salvage)
     click.echo(
         f"{path} holds {backup.objects} objects of {directory} as of revision {backup.revision}, and its credentials"
@@ -46,7 +47,7 @@ def restore(*, file: Path, data_dir: Path | None, force: bool) -> None:
     """
     from podscaler.controlplane.storage import restore as restores
 
-    directory, path = data_dirs.absolute(data_dir), file.expanduser().absolute()
+    directory, path = data_dirs.absolute_path(data_dir), file.expanduser().absolute()
     backup, former_folder = restores.restore(path, directory, is_forced=force)
     click.echo(f"{directory} holds {backup.objects} objects of {path} as of revision {backup.revision}")
     if former_folder is not None:

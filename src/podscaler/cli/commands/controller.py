@@ -1,7 +1,8 @@
 """`podscaler controller`: the autoscaler against a cluster, in place of the built-in one.
 
-Waits for the API server, logs missing permissions, then runs until SIGINT or SIGTERM. A bug that ends leader election
-or the controller is logged with its traceback, and the exit status is 1.
+`podscaler.cli.main` registers the command. It waits for the API server, logs missing permissions, then runs until
+SIGINT or SIGTERM. A bug that ends leader election or the controller is logged with its traceback, and the exit status
+is 1. The flags are groups of `podscaler.cli.options`; `run` connects the parts.
 """
 
 import asyncio
@@ -17,10 +18,11 @@ import click
 
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import PodscalerError
-from podscaler.cli.options import election, endpoints, heapster, log_output, recording, tracing
+from podscaler.cli.options import election as election_options
+from podscaler.cli.options import endpoints, heapster, log_output, recording, tracing
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
-from podscaler.cli.options.election import Elected, NoElection, Working
+from podscaler.cli.options.election import ControllerRunner, ElectedController, UnelectedController
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.options.flags import flag_group
 from podscaler.controller import assembly
@@ -39,9 +41,9 @@ from podscaler.kube.transport.config import Config
 
 log = logging.getLogger(__name__)
 
-YOUNG_OBJECTS = 20_000
+YOUNGEST_THRESHOLD = 20_000
 """After how many allocations `gc` collects the youngest generation: as many as the syncs of one busy tick make."""
-COLLECTIONS_PER_OLDER = (20, 50)
+OLDER_THRESHOLDS = (20, 50)
 """After how many collections of the youngest generation `gc` collects the second, and of that one the oldest."""
 
 coexistence_options = flag_group(
@@ -72,22 +74,22 @@ coexistence_options = flag_group(
 @log_output.log_options
 @recording.record_options
 @flags.controller_options
-@election.election_options
+@election_options.election_options
 @coexistence_options
 def command(*, log_format: str, verbose: int, **options: Any) -> None:
     """The autoscaler against a cluster, in place of the built-in one."""
+    election = election_options.parse_election(options)
     settings = _with_coexistence(flags.parse_settings(options), options)
-    elected = election.parse_election(options)
-    settings = replace(settings, field_manager=election.field_manager(elected))
+    settings = replace(settings, field_manager=election_options.field_manager(election))
     serving = endpoints.parse_serving(options)
     names = ("kubeconfig", "context", "kube_api_qps", "kube_api_burst")
     connection = parse_connection(**{name: options[name] for name in names})
     endpoint = options["otlp_endpoint"]
-    log_output.configure(log_format, verbose, fields=tracing.log_fields(endpoint))
+    log_output.configure(log_format, verbose, get_fields=tracing.log_fields_getter(endpoint))
     file = recording.record_file(options, settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
-            runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, elected=elected))
+            runner.run(run(connection, settings, serving, file, otlp_endpoint=endpoint, election=election))
         except PodscalerError:
             raise
         except Exception as error:
@@ -121,17 +123,18 @@ async def run(
     file: RecordFile | None = None,
     *,
     otlp_endpoint: str = "",
-    elected: Election | None = None,
+    election: Election | None = None,
 ) -> None:
-    """Run until a signal; under leases if `elected` is given and this is not a dry run.
+    """Run until a signal; under leases if there is an election and this is not a dry run.
 
     Args:
         serving: where /metrics, /healthz and /readyz are served; None: nowhere.
         file: the file to which syncs are recorded; None if nothing is recorded.
         otlp_endpoint: the URL of the collector of traces; empty: no traces.
+        election: the name and timing of the leases; None: no leases.
 
-    Raises UsageError if the connection can never work, and if the address to listen on or the file to record to
-    cannot be used.
+    Raises UsageError if the connection can never work, and if the address to listen on, the file to record to or the
+    collector's URL cannot be used; also any exception of the controller, which is a bug.
     """
     clock = SystemClock()
     open_client = connection.open_reader if settings.dry_run else connection.open_client
@@ -145,46 +148,46 @@ async def run(
         request_metrics.install(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)
-        work: Working = NoElection(controller, client)
-        if elected is not None and not settings.dry_run:
-            leases = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
-            stack.push_async_callback(leases.close)
-            work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
+        runner: ControllerRunner = UnelectedController(controller, client)
+        if election is not None and not settings.dry_run:
+            lease_client = await connection.open_client(clock, user_agent=f"{user_agent}/leader-election")
+            stack.push_async_callback(lease_client.close)
+            runner = ElectedController(controller, client, lease_client=lease_client, election=election, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
-        access = DelegatedAccess(work.client, clock) if is_delegated else None
-        own_endpoints = Endpoints(controller.telemetry, controller.unready, work.fault, access)
+        access = DelegatedAccess(runner.client, clock) if is_delegated else None
+        own_endpoints = Endpoints(controller.telemetry, controller.unready, runner.fault, access)
         await stack.enter_async_context(endpoints.serve(serving, own_endpoints, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
-        working = asyncio.ensure_future(_run_controller(work, connection.config, needed))
+        controller_task = asyncio.ensure_future(_run_controller(runner, connection.config, needed))
         loop = asyncio.get_running_loop()
-        freezing = loop.create_task(_freeze_when_listed(controller))
-        stack.callback(freezing.cancel)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, work.stop)
-        await working
+        freeze_task = loop.create_task(_freeze_when_listed(controller))
+        stack.callback(freeze_task.cancel)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signal_number, runner.stop)
+        await controller_task
 
 
-async def _run_controller(work: Working, config: Config, needed: Sequence[Permission]) -> None:
-    """Wait for the API server, log missing permissions, and run the controller; a signal ends each step."""
+async def _run_controller(runner: ControllerRunner, config: Config, needed: Sequence[Permission]) -> None:
+    """Wait for the API server, log missing permissions, and run; a signal ends each step. Raises UsageError."""
     clock = SystemClock()
-    server_ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))
-    stopped = asyncio.ensure_future(work.stopped())
+    wait_task = asyncio.ensure_future(api_server_wait.wait_for_server(runner.client, config, clock))
+    stop_task = asyncio.ensure_future(runner.stopped())
     try:
-        await asyncio.wait((server_ready, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if not server_ready.done():
+        await asyncio.wait((wait_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        if not wait_task.done():
             return
-        server_ready.result()
+        wait_task.result()
     finally:
-        server_ready.cancel()
-        stopped.cancel()
-        await asyncio.gather(server_ready, stopped, return_exceptions=True)
-    all_permissions = (*needed, *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, all_permissions))
+        wait_task.cancel()
+        stop_task.cancel()
+        await asyncio.gather(wait_task, stop_task, return_exceptions=True)
+    all_permissions = (*needed, *runner.permissions)
+    warn_task = asyncio.ensure_future(permissions.warn(runner.client, all_permissions))
     try:
-        await work.run()
+        await runner.run()
     finally:
-        warning.cancel()
-        await asyncio.gather(warning, return_exceptions=True)
+        warn_task.cancel()
+        await asyncio.gather(warn_task, return_exceptions=True)
 
 
 async def _freeze_when_listed(controller: Controller) -> None:
@@ -196,4 +199,4 @@ async def _freeze_when_listed(controller: Controller) -> None:
     await controller.wait_listed()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, *COLLECTIONS_PER_OLDER)
+    gc.set_threshold(YOUNGEST_THRESHOLD, *OLDER_THRESHOLDS)

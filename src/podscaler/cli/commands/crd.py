@@ -1,4 +1,8 @@
-"""`podscaler crd`: the definitions of PodAutoscaler and MetricSource, for `kubectl apply -f -`."""
+"""`podscaler crd`: the definitions of PodAutoscaler and MetricSource, for `kubectl apply -f -`.
+
+`podscaler.cli.main` registers the command. A new custom resource: its module, with a function `definition`, in
+`command`.
+"""
 
 import click
 

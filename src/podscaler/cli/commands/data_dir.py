@@ -1,6 +1,6 @@
 """Finds the absolute path of the data directory: the value of `--data-dir`, or its default.
 
-Called by `podscaler up`, `backup` and `restore`.
+Called by `podscaler.cli.up.up` and `podscaler.cli.commands.backup`.
 """
 
 import os
@@ -13,6 +13,6 @@ def default_data_dir() -> Path:
     return Path(base) / "podscaler"
 
 
-def absolute(path: Path | None) -> Path:
-    """The data directory that a flag names, or the default, as an absolute path."""
+def absolute_path(path: Path | None) -> Path:
+    """The data directory that a flag names, or (None) the default, as an absolute path; `~` is expanded."""
     return (path or default_data_dir()).expanduser().absolute()

@@ -1,6 +1,7 @@
 """`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the reverse.
 
-Flags and messages are here; `podscaler.controller.coexistence.migration` does the steps of one migration.
+`podscaler.cli.main` registers the command. Flags and messages are here; `podscaler.controller.coexistence.migration`
+does the steps of one migration.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
 
 
 async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: str, name: str | None) -> None:
-    """Migrate the named autoscaler; all of the namespace if `name` is None, of every namespace if that is empty."""
+    """Migrate an autoscaler; `name` None: all; `namespace` empty: of every one. Raises UsageError, StatusError."""
     clock = SystemClock()
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)
@@ -85,7 +86,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
 
 
 async def _migrate_all(migrator: Migrator, namespace: str) -> None:
-    """Migrate all autoscalers. Raises UsageError at the end if some could not be migrated."""
+    """Migrate all autoscalers, and print the failures. Raises UsageError at the end if there were any, StatusError."""
     keys = await migrator.names(namespace)
     failures = 0
     for key in keys:

@@ -1,6 +1,7 @@
 """`podscaler record`: the facts of every sync of a cluster's autoscalers into a recording, without writing anything.
 
-It is `podscaler controller --dry-run --record FILE`, with all of that command's flags.
+`podscaler.cli.main` registers the command. It is `podscaler controller --dry-run --record FILE`, with all of that
+command's flags.
 """
 
 from collections.abc import Sequence
@@ -28,5 +29,5 @@ def command(ctx: click.Context, /, *, file: str, flags: Sequence[str]) -> None:
     from podscaler.cli.commands import controller  # the controller takes a while to import
 
     arguments = ["--dry-run", "--record", file, *flags]
-    with controller.command.make_context(ctx.info_name, arguments, parent=ctx.parent) as inner:
-        controller.command.invoke(inner)
+    with controller.command.make_context(ctx.info_name, arguments, parent=ctx.parent) as controller_context:
+        controller.command.invoke(controller_context)

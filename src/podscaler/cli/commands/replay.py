@@ -1,7 +1,7 @@
 """`podscaler replay`: decides recorded syncs again and writes the decisions to files or standard output.
 
-`podscaler.core.replay` decides; this command opens, unpacks and writes files. `podscaler explain` reads recordings
-with `reading` and `read_lines`, too.
+`podscaler.cli.main` registers the command. `podscaler.core.replay` decides; this command opens, unpacks and writes
+files. The commands explain, timeline and backtest read recordings with `reading` and `read_lines`, too.
 """
 
 import sys
@@ -70,9 +70,9 @@ def command(
     if out_dir is not None:
         _replay_to_folder(recordings, Path(out_dir), options)
         return
-    with _writing(out or STANDARD) as sink:
+    with _open_output(out or STANDARD) as sink:
         for recording in recordings:
-            _replay(recording, sink, options)
+            _write_decisions(recording, sink, options)
 
 
 def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: ReplayOptions) -> None:
@@ -88,8 +88,8 @@ def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: Replay
     except OSError as error:
         raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from None
     for output, recording in outputs.items():
-        with _writing(str(output)) as sink:
-            _replay(recording, sink, options)
+        with _open_output(str(output)) as sink:
+            _write_decisions(recording, sink, options)
 
 
 def _stem(recording: str) -> str:
@@ -100,7 +100,7 @@ def _stem(recording: str) -> str:
     return name
 
 
-def _replay(recording: str, sink: IO[bytes], options: ReplayOptions) -> None:
+def _write_decisions(recording: str, sink: IO[bytes], options: ReplayOptions) -> None:
     """Write the decisions of one recording. Raises UsageError naming the file and the line."""
     encode = msgspec.json.Encoder().encode
     name = "standard input" if recording == STANDARD else recording
@@ -123,7 +123,7 @@ def reading(recording: str) -> AbstractContextManager[BufferedReader]:
 
 
 @contextmanager
-def _writing(output: str) -> Iterator[IO[bytes]]:
+def _open_output(output: str) -> Iterator[IO[bytes]]:
     """The file to write to, or standard output. Raises UsageError."""
     if output == STANDARD:
         yield sys.stdout.buffer
@@ -136,13 +136,13 @@ def _writing(output: str) -> Iterator[IO[bytes]]:
 
 
 def read_lines(source: BufferedReader) -> Iterable[bytes]:
-    """The lines of plain or gzip text, told apart by the first bytes. Raises OSError or EOFError for broken gzip."""
-    magic = source.read(len(GZIP_MAGIC))
-    chunks = chain([magic], iter(partial(source.read1, CHUNK_BYTES), b""))
-    return _split(_unpacked(chunks) if magic == GZIP_MAGIC else chunks)
+    """The lines of plain or gzip text; the first bytes show which. Raises OSError or EOFError for broken gzip."""
+    first_bytes = source.read(len(GZIP_MAGIC))
+    chunks = chain([first_bytes], iter(partial(source.read1, CHUNK_BYTES), b""))
+    return _split_lines(_unpacked(chunks) if first_bytes == GZIP_MAGIC else chunks)
 
 
-def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines, without their ends, of text in chunks that may end within a line."""
     unfinished_line = b""
     for chunk in chunks:
@@ -161,7 +161,7 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         packed = chunk
         while packed:
-            if unpacker.eof:
+            if unpacker.eof:  # a further member begins
                 unpacker = zlib.decompressobj(GZIP_WINDOW_BITS)
             try:
                 yield unpacker.decompress(packed, CHUNK_BYTES)

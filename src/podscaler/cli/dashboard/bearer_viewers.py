@@ -1,6 +1,6 @@
 """Opens the viewers of a dashboard that is reachable from other machines: each logs in with a bearer token.
 
-`dashboard_run` gives `BearerViewers.open` to the server.
+`podscaler.cli.dashboard.dashboard_run` passes `BearerViewers.open` to the server as its `open_viewer`.
 """
 
 from dataclasses import replace
@@ -21,7 +21,6 @@ class BearerViewers:
 
     Args:
         config: the server; its credentials are not used.
-        clock: for the clients.
         allows_writes: whether their clients can write.
     """
 
@@ -32,8 +31,8 @@ class BearerViewers:
 
     async def open(self, token: str) -> TokenViewer:
         """The viewer of a token. Raises StatusError: 401 where the API server does not know the token."""
-        is_header = token.isascii() and token.isprintable() and " " not in token
-        if not is_header or len(token) > TOKEN_MAX_CHARACTERS:
+        is_header_safe = token.isascii() and token.isprintable() and " " not in token
+        if not is_header_safe or len(token) > TOKEN_MAX_CHARACTERS:
             raise StatusError("the token cannot be one of the API server", code=401, reason="Unauthorized")
         config = replace(
             self._config,

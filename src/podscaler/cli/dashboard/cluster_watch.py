@@ -1,7 +1,7 @@
 """Decides about the autoscalers of a cluster into a LiveCluster, and writes nothing, for views of the cluster.
 
-`podscaler dashboard` and `podscaler top` run one: it waits for the API server, finds the settings of the cluster's
-controller, and then runs a controller whose decisions nobody carries out.
+`podscaler.cli.dashboard.dashboard_run` and `podscaler.cli.top.top` run a ClusterWatch: it waits for the API server,
+finds the settings of the cluster's controller, and then runs a controller that only decides (a dry run).
 """
 
 import asyncio
@@ -36,10 +36,10 @@ class WatchOptions:
     """The flags of a watch as values.
 
     Attributes:
-        connection: the cluster.
         history_bytes: the memory for decisions.
         options: the values of the controller's flags and of `--record`, by click's names.
-        given_flags: the names of the controller's flags that are on the command line.
+        given_flags: the names of the controller's flags that are on the command line, which take precedence over the
+            settings of the cluster's controller.
     """
 
     connection: ConnectionOptions
@@ -56,14 +56,12 @@ def given_flags(ctx: click.Context) -> frozenset[str]:
 
 
 class ClusterWatch:
-    """The decisions about one cluster.
-
-    Args:
-        options: the flags. Raises UsageError for flags that contradict each other.
-        clock: for the decisions and their ages.
+    """Decides about the autoscalers of one cluster.
 
     Attributes:
-        history: has the decisions.
+        history: the decisions.
+
+    Raises UsageError for invalid values of flags.
     """
 
     def __init__(self, options: WatchOptions, clock: Clock) -> None:
@@ -74,13 +72,13 @@ class ClusterWatch:
         self.history = DecisionHistory(header, clock, max_bytes=options.history_bytes)
 
     def new_live_cluster(self, client: Client) -> LiveCluster:
-        """The autoscalers for views; there are none until `run` has listed them."""
+        """The cluster for views; it has no autoscalers until `run` has listed them. `client` reads details."""
         return LiveCluster(self.history, client, self._clock, name=self._options.connection.config.origin)
 
     async def run(self, client: Client, live: LiveCluster) -> None:
-        """Find the controller's settings, and decide with them until cancelled. Raises UsageError."""
+        """Decide with the controller's settings until cancelled. Raises UsageError for an unusable cluster or file."""
         await api_server_wait.wait_for_server(client, self._options.connection.config, self._clock)
-        settings = live_cluster.dry_run_settings(await self._found_settings(client))
+        settings = live_cluster.dry_run_settings(await self._find_settings(client))
         async with AsyncExitStack() as stack:
             file = recording.record_file(self._options.options, settings)
             if file is not None:
@@ -92,21 +90,23 @@ class ClusterWatch:
             live.attach(controller)
             await controller.run()
 
-    async def _found_settings(self, client: Client) -> ControllerSettings:
+    async def _find_settings(self, client: Client) -> ControllerSettings:
         """The settings of the flags, and those of the cluster's controller for flags that are not given.
 
-        Raises UsageError.
+        A podscaler controller takes precedence over kube-controller-manager. Raises UsageError for settings that are
+        invalid here, TransportError.
         """
-        published_settings = await effective_settings.find_published(client, self._assumed.settings_namespace)
-        published_settings = published_settings or await effective_settings.find_built_in(client)
-        if published_settings is None:
+        cluster_settings = await effective_settings.find_published(client, self._assumed.settings_namespace)
+        cluster_settings = cluster_settings or await effective_settings.find_built_in(client)
+        if cluster_settings is None:
             log.info("the settings of the cluster's controller are not visible: defaults are assumed")
             return self._assumed
-        log.info("decides with the settings of %s", published_settings.origin)
+        log.info("decides with the settings of %s", cluster_settings.origin)
         flag_values = dict(self._options.options)
         for option in flags.DECISION_OPTIONS:
-            published_value = published_settings.flags.get(option.name)
-            if option.name not in self._options.given_flags and published_value not in (None, ""):
-                flag_value = option.kind.convert(str(published_value), None, None)
+            cluster_value = cluster_settings.flags.get(option.name)
+            if option.name not in self._options.given_flags and cluster_value not in (None, ""):
+                flag_value = option.value_type.convert(str(cluster_value), None, None)
+                # a list is published as one text with commas
                 flag_values[option.name.replace("-", "_")] = (flag_value,) if option.is_list else flag_value
         return flags.parse_settings(flag_values)

@@ -1,4 +1,7 @@
-"""`podscaler dashboard`: the flags, checked; `podscaler.cli.dashboard.dashboard_run` does the work."""
+"""`podscaler dashboard`: the flags, and checks of their values.
+
+`podscaler.cli.main` registers the command; `podscaler.cli.dashboard.dashboard_run` does the work.
+"""
 
 import asyncio
 import ipaddress
@@ -17,7 +20,9 @@ from podscaler.cli.options.cluster_connection import parse_connection
 from podscaler.cli.options.flags import NAMESPACE, Option, kubeconfig_options
 from podscaler.observe.decision_history import MAX_BYTES
 
-HISTORY_SIZE = Option("history-size", recording.SIZE, f"{MAX_BYTES // 2**20}Mi", "memory for the decisions of a day")
+HISTORY_SIZE_OPTION = Option(
+    "history-size", recording.SIZE, f"{MAX_BYTES // 2**20}Mi", "memory for the decisions of a day"
+)
 
 EXAMPLE = """\b
 Examples:
@@ -68,7 +73,7 @@ Examples:
     metavar="FOLDER",
     help="show the reports (JSON) of simulations and backtests in this folder",
 )
-@HISTORY_SIZE.decorator()
+@HISTORY_SIZE_OPTION.decorator()
 @recording.record_options
 @log_output.log_options
 @flags.decision_options
@@ -90,7 +95,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     if ipaddress.ip_address(bind).is_unspecified and not options["server_name"]:
         raise UsageError(f"--bind {bind} is no address that browsers can open: give theirs with --server-name")
     if (file := recording.record_file(options, flags.parse_settings(options))) is not None:
-        file.check()
+        file.check()  # raises UsageError before anything is started
     settings = DashboardRunSettings(
         watch=WatchOptions(
             connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),

@@ -1,7 +1,7 @@
 """Runs the dashboard until a signal: connects to the cluster, finds the settings of its controller, decides and serves.
 
-`podscaler.cli.dashboard.dashboard` makes a DashboardRun. The server answers from the start: until the cluster is listed
-its routes say what they wait for.
+`podscaler.cli.dashboard.dashboard` makes a DashboardRun. The server responds from the start: until the cluster is
+listed, its routes return what they wait for. A new flag is an option there, and an attribute of DashboardRunSettings.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from podscaler.dashboard.server import DashboardOptions, DashboardServer
 from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.kube.serving.serving_certificate import ServingCertificate
 
-AGENT = f"podscaler/{__version__} dashboard"
+USER_AGENT = f"podscaler/{__version__} dashboard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,7 @@ class DashboardRunSettings:
 
 
 class DashboardRun:
-    """One run of the command.
-
-    Args:
-        settings: the flags.
-    """
+    """One run of the command."""
 
     def __init__(self, settings: DashboardRunSettings) -> None:
         self._settings = settings
@@ -70,42 +66,42 @@ class DashboardRun:
         await asyncio.to_thread(served_history.load, self._watch.history, self._settings.recordings)
         connection = self._settings.watch.connection
         async with AsyncExitStack() as stack:
-            client = await connection.open_reader(self._clock, user_agent=AGENT)
+            client = await connection.open_reader(self._clock, user_agent=USER_AGENT)
             stack.push_async_callback(client.close)
             if namespace := self._settings.namespace:
                 client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
-            writer = client
+            viewers_client = client
             if self._settings.allows_writes:
-                writer = await connection.open_client(self._clock, user_agent=AGENT)
-                stack.push_async_callback(writer.close)
-            live_cluster = self._watch.new_live_cluster(writer)
-            server = DashboardServer(live_cluster, self._clock, await self._serving(stack))
+                viewers_client = await connection.open_client(self._clock, user_agent=USER_AGENT)
+                stack.push_async_callback(viewers_client.close)
+            live_cluster = self._watch.new_live_cluster(viewers_client)
+            server = DashboardServer(live_cluster, self._clock, await self._make_options(stack))
             await server.start()
             stack.push_async_callback(server.stop)
-            self._print(server)
+            self._print_address(server)
             signal_received = asyncio.Event()
-            for number in ending_signals.handled():
-                asyncio.get_running_loop().add_signal_handler(number, signal_received.set)
-            working = asyncio.ensure_future(self._watch.run(client, live_cluster))
-            waiting = asyncio.ensure_future(signal_received.wait())
-            await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if working.done():
-                working.result()
-            working.cancel()
+            for signal_number in ending_signals.handled():
+                asyncio.get_running_loop().add_signal_handler(signal_number, signal_received.set)
+            watch_task = asyncio.ensure_future(self._watch.run(client, live_cluster))
+            signal_task = asyncio.ensure_future(signal_received.wait())
+            await asyncio.wait((watch_task, signal_task), return_when=asyncio.FIRST_COMPLETED)
+            signal_task.cancel()
+            if watch_task.done():
+                watch_task.result()  # raises the error that ended the watch
+            watch_task.cancel()
             with suppress(asyncio.CancelledError):
-                await working
+                await watch_task
 
-    async def _serving(self, stack: AsyncExitStack) -> DashboardOptions:
-        """The options of the server; its certificate is followed as long as `stack` is open."""
+    async def _make_options(self, stack: AsyncExitStack) -> DashboardOptions:
+        """The options of the server, whose certificate is renewed as long as `stack` is open. Raises UsageError."""
         settings, context = self._settings, None
         if settings.certificate is not None:
             certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate)
             context = certificate.context
-            following = supervision.keep_running(
+            renew = supervision.keep_running(
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock
             )
-            stack.callback(asyncio.ensure_future(following).cancel)
+            stack.callback(asyncio.ensure_future(renew).cancel)
         bearers = BearerViewers(settings.watch.connection.config, self._clock, allows_writes=settings.allows_writes)
         open_viewer = bearers.open if settings.is_open else None
         return DashboardOptions(
@@ -119,7 +115,7 @@ class DashboardRun:
             on_login=None if settings.is_open else _print_link,
         )
 
-    def _print(self, server: DashboardServer) -> None:
+    def _print_address(self, server: DashboardServer) -> None:
         """Print where the dashboard is; a dashboard for this machine alone gets a link that logs in."""
         if self._settings.is_open:
             click.echo(f"the dashboard is at {server.url}; log in with a token of the cluster")

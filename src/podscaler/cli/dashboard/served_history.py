@@ -1,6 +1,7 @@
 """Reads recordings into the history that the dashboard shows, before its controller starts.
 
-Called by `dashboard_run` for the files of `--recording`, and for what an earlier run wrote to the file of `--record`.
+Called by `podscaler.cli.dashboard.dashboard_run` for the files of `--recording`, and by
+`podscaler.cli.dashboard.cluster_watch` for what an earlier run wrote to the file of `--record`.
 """
 
 import logging
@@ -19,12 +20,16 @@ log = logging.getLogger(__name__)
 
 
 def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
-    """Read recordings, oldest first. The call blocks. Raises UsageError if one is unreadable, or no recording."""
+    """Read recordings, which are given oldest first. The call blocks.
+
+    Of a recording that is damaged or ends early, the syncs before that are used, and a warning is logged. Raises
+    UsageError if a file cannot be opened, or does not begin as a recording.
+    """
     for name in recordings:
         with replay.reading(name) as source:
             lines = iter(replay.read_lines(source))
             try:
-                header = _header(lines, name)
+                header = _read_header(lines, name)
                 loaded_count = history.load(chain([header], lines))
             except RecordingError as error:
                 log.warning("%s: %s; what came before it is used", name, error)
@@ -34,7 +39,7 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
                 log.info("%d syncs of %s are used", loaded_count, name)
 
 
-def _header(lines: Iterator[bytes], name: str) -> bytes:
+def _read_header(lines: Iterator[bytes], name: str) -> bytes:
     """The first line. Raises UsageError if it is not the header of a recording."""
     first_line = next(lines, b"")
     try:

@@ -1,7 +1,8 @@
 """`podscaler demo`: shows a workload under real load being scaled up and down, with the reasons.
 
-It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API. A scenario
-(`podscaler.cli.demo.demo_scenario`) has the workload and its load. A new scenario: add its class to SCENARIOS.
+`podscaler.cli.main` registers the command. It starts `podscaler up` as a separate process on a temporary data
+directory, and uses only its API. A scenario (`podscaler.cli.demo.demo_scenario`) has the workload and its load. A new
+scenario: add its class to SCENARIOS, and its description to the help of `--scenario`.
 """
 
 import asyncio
@@ -34,10 +35,12 @@ from podscaler.kube.transport import http_transport
 
 T = TypeVar("T")
 
-START_LIMIT_S = 120.0
+START_TIMEOUT_S = 120.0
 READY_POLL_PERIOD_S = 0.2
-LINE_EVERY_S = 2.0
-"""Seconds between two printed lines."""
+VIEW_PERIOD_S = 0.5
+"""How often the load is set and the state read."""
+LINE_PERIOD_S = 2.0
+"""How often the state is printed."""
 SCENARIOS: Mapping[str, Callable[[float], DemoScenario]] = {
     "web": WebScenario,
     "queue": QueueScenario,
@@ -81,7 +84,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
 
 
 async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
-    """`play`, cancelled by SIGTERM and by the end of the terminal: what it has started must not outlive it."""
+    """The result of `play`, which signals cancel, so that it can end what it started. Raises CancelledError then."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(play)
 
@@ -89,8 +92,8 @@ async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
         if not task.cancelling():  # a second Ctrl-C must not interrupt the cleanup
             task.cancel()
 
-    for number in ending_signals.handled():
-        loop.add_signal_handler(number, stop)
+    for signal_number in ending_signals.handled():
+        loop.add_signal_handler(signal_number, stop)
     return await task
 
 
@@ -101,17 +104,17 @@ async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story
         async with _control_plane(data_dir, quiet=quiet) as client:
             stage = DemoStage(client, scenario)
             try:
-                await scenario.start(await asyncio.to_thread(_plane, data_dir))
+                await scenario.start(await asyncio.to_thread(_read_plane, data_dir))
                 await stage.set_up()
-                _print(f"created {stage.created()} {scenario.name}", quiet=quiet)
+                _print(f"created {stage.created_text()} {scenario.name}", quiet=quiet)
                 await _wait_until_ready(stage)
-                await scenario.begin(await stage.url())
+                await scenario.begin(await stage.service_url())
                 return await _watch(stage, scenario, seconds, quiet=quiet)
             finally:
                 await scenario.end()
 
 
-def _plane(data_dir: Path) -> DemoPlane:
+def _read_plane(data_dir: Path) -> DemoPlane:
     """The address and the credentials of the control plane, from the kubeconfig that it wrote; blocks."""
     config = yaml.safe_load((data_dir / "kubeconfig").read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -130,7 +133,7 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
         )
     try:
         assert process.stdout is not None
-        first_line = await asyncio.wait_for(process.stdout.readline(), START_LIMIT_S)
+        first_line = await asyncio.wait_for(process.stdout.readline(), START_TIMEOUT_S)
         if not first_line:
             reason = log.read_text(encoding="utf-8", errors="replace").strip()
             raise UsageError(f"the control plane did not start: {reason}")
@@ -148,34 +151,34 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
 
 
 async def _wait_until_ready(stage: DemoStage) -> None:
-    """Wait until a pod of the demo is ready. Raises UsageError after START_LIMIT_S."""
-    deadline_s = time.monotonic() + START_LIMIT_S
+    """Wait until a pod of the demo is ready. Raises UsageError after START_TIMEOUT_S."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
     while not await stage.is_ready():
         if time.monotonic() > deadline_s:
-            raise UsageError(f"the demo's pod was not ready within {START_LIMIT_S:.0f} s")
+            raise UsageError(f"the demo's pod was not ready within {START_TIMEOUT_S:.0f} s")
         await asyncio.sleep(READY_POLL_PERIOD_S)
 
 
 async def _watch(stage: DemoStage, scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
-    """Set the load and read the state every half second, print changes, until the scenario is over."""
+    """Set the load and read the state every VIEW_PERIOD_S, print changes, until the scenario or the time is over."""
     story = Story()
     started_s = time.monotonic()
     next_line_s = 0.0
-    holding = ""
+    last_holding = ""
     while (elapsed_s := time.monotonic() - started_s) < seconds and not scenario.is_over(story):
         await scenario.advance(story, elapsed_s)
-        view = await stage.view(at_s=elapsed_s)
+        view = await stage.read_view(at_s=elapsed_s)
         story.views.append(view)
-        for rescale in await stage.new_rescales(at_s=elapsed_s):
+        for rescale in await stage.take_rescales(at_s=elapsed_s):
             story.rescales.append(rescale)
             _print(demo_story.rescale_line(rescale), quiet=quiet)
-        if view.holding and view.holding != holding:
+        if view.holding and view.holding != last_holding:
             _print(f"{elapsed_s:4.0f} s   .. {view.holding}", quiet=quiet)
-        holding = view.holding
+        last_holding = view.holding
         if elapsed_s >= next_line_s:
             _print(demo_story.line(view), quiet=quiet)
-            next_line_s = elapsed_s + LINE_EVERY_S
-        await asyncio.sleep(0.5)
+            next_line_s = elapsed_s + LINE_PERIOD_S
+        await asyncio.sleep(VIEW_PERIOD_S)
     return story
 
 

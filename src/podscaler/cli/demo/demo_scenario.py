@@ -1,8 +1,9 @@
 """The base class of the demo's scenarios, and functions that make their Kubernetes objects.
 
 `web_scenario`, `queue_scenario` and `requests_scenario` are the scenarios; `podscaler.cli.demo.demo` runs one. It
-calls, in order: `start`, `objects` (and creates them), `begin`, then every half second `advance` and the functions that
-return text, until `is_over`; `end`.
+calls, in order: `check`, `start`, `objects` (whose result `podscaler.cli.demo.demo_stage` creates), `begin`, then every
+half second `advance` and the functions that return text, until `is_over`; `end` in any case; then `is_success`, `facts`
+and `fact_line` for the summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,11 +51,11 @@ class LoadShape:
 
     Attributes:
         seconds: how long the demo may last.
-        rate: requests a second, while there is load.
+        requests_per_s: while there is load.
     """
 
     seconds: float
-    rate: float
+    requests_per_s: float
 
     @property
     def begins_s(self) -> float:
@@ -68,7 +69,7 @@ class LoadShape:
 
     def rate_at(self, elapsed_s: float) -> float:
         """Requests a second at that time."""
-        return self.rate if self.begins_s <= elapsed_s < self.ends_s else 0.0
+        return self.requests_per_s if self.begins_s <= elapsed_s < self.ends_s else 0.0
 
 
 class DemoScenario:
@@ -179,9 +180,9 @@ def autoscaler(name: str, metric: Object, *, min_replicas: int = 1, max_replicas
     }
 
 
-def external(metric: str, average: str) -> Object:
-    """A metric of type External with an AverageValue."""
-    target = {"type": "AverageValue", "averageValue": average}
+def external_metric(metric: str, average_value: str) -> Object:
+    """A metric of type External with a target of type AverageValue."""
+    target = {"type": "AverageValue", "averageValue": average_value}
     return {"type": "External", "external": {"metric": {"name": metric}, "target": target}}
 
 
@@ -195,7 +196,7 @@ def metric_source(name: str, system: str, settings: Object) -> Object:
     }
 
 
-def average_value(status: Object) -> str:
+def average_value_text(status: Object) -> str:
     """The averageValue of the External metric in a status as a decimal number; `-` where there is none.
 
     Without replicas kube-controller-manager divides by zero and reports the smallest int64, which counts as none here.

@@ -21,9 +21,9 @@ COLLECTIONS = {
 """The paths of the kinds that scenarios create."""
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
-STABILIZED = {"ScaleDownStabilized", "ScaleUpStabilized"}
+STABILIZED_REASONS = {"ScaleDownStabilized", "ScaleUpStabilized"}
 """The reasons of the condition AbleToScale while stabilization prevents a rescale."""
-EARLIER = "(no reason given: the metric is on target now, but an earlier, higher recommendation still counts)"
+NO_REASON = "(no reason given: the metric is on target now, but an earlier, higher recommendation still counts)"
 """Printed for an event without a reason: `reconcileAutoscaler` of kube-controller-manager composes the reason before it
 applies stabilization."""
 
@@ -49,26 +49,26 @@ class DemoStage:
             await self._client.post(COLLECTIONS[kind], msgspec.json.encode(manifest), subject=f"{kind} {name}")
             self._kinds.append(kind)
 
-    def created(self) -> str:
-        """The kinds that were created, as part of a sentence."""
+    def created_text(self) -> str:
+        """The kinds that were created, as part of a sentence; call it after `set_up`."""
         return f"{', '.join(self._kinds[:-1])} and {self._kinds[-1]}"
 
     async def is_ready(self) -> bool:
         """Whether a pod is ready. Raises StatusError."""
-        deployment = await self._find("Deployment")
+        deployment = await self._get_object("Deployment")
         return bool(deployment.get("status", {}).get("readyReplicas"))
 
-    async def url(self) -> str:
+    async def service_url(self) -> str:
         """The Service's address; empty if the scenario has no Service. Raises StatusError."""
         if "Service" not in self._kinds:
             return ""
-        spec = (await self._find("Service"))["spec"]
+        spec = (await self._get_object("Service"))["spec"]
         return f"http://{spec['clusterIP']}:{spec['ports'][0]['port']}/"
 
-    async def view(self, *, at_s: float) -> DemoView:
-        """The present state. Raises StatusError."""
-        deployment = await self._find("Deployment")
-        status = (await self._find("HorizontalPodAutoscaler"))["status"]
+    async def read_view(self, *, at_s: float) -> DemoView:
+        """The present state, `at_s` seconds after the start. Raises StatusError."""
+        deployment = await self._get_object("Deployment")
+        status = (await self._get_object("HorizontalPodAutoscaler"))["status"]
         return DemoView(
             at_s=at_s,
             load=self._scenario.load_text(),
@@ -76,11 +76,11 @@ class DemoStage:
             is_loaded=self._scenario.is_loaded,
             replicas=deployment["spec"]["replicas"],
             ready=deployment.get("status", {}).get("readyReplicas", 0),
-            holding=_holding(status, deployment["spec"]["replicas"]),
+            holding=_holding_reason(status, deployment["spec"]["replicas"]),
         )
 
-    async def new_rescales(self, *, at_s: float) -> list[DemoRescale]:
-        """Changes that the autoscaler has reported since the last call. Raises StatusError."""
+    async def take_rescales(self, *, at_s: float) -> list[DemoRescale]:
+        """The rescales that events report since the last call, oldest first. Raises StatusError."""
         rescales = []
         events = (await self._get(EVENTS))["items"]
         for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
@@ -88,24 +88,22 @@ class DemoStage:
             if event.get("reason") == "SuccessfulRescale" and identity not in self._reported:
                 self._reported.add(identity)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
-                rescales.append(DemoRescale(at_s, int(size), reason or EARLIER))
+                rescales.append(DemoRescale(at_s, int(size), reason or NO_REASON))
         return rescales
 
-    async def _find(self, kind: str) -> Any:
+    async def _get_object(self, kind: str) -> Any:
+        """The scenario's object of a kind. Raises StatusError."""
         return await self._get(COLLECTIONS[kind] + urls.path(self._scenario.name))
 
     async def _get(self, path: str) -> Any:
         return msgspec.json.decode(await self._client.get(path, subject=path))
 
 
-def _holding(status: dict[str, Any], replicas: int) -> str:
-    """Why the autoscaler does not scale, from the conditions of its status (a JSON object).
-
-    Empty without a reason, or with a single pod.
-    """
+def _holding_reason(status: dict[str, Any], replicas: int) -> str:
+    """Why the autoscaler does not scale, from the conditions of its status; empty without a reason, or for one pod."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "ScalingActive" and condition["status"] == "False":
             return str(condition.get("message", ""))
-        if condition.get("reason") in STABILIZED and replicas > 1:
+        if condition.get("reason") in STABILIZED_REASONS and replicas > 1:
             return str(condition.get("message", ""))
     return ""

@@ -1,6 +1,7 @@
 """Describes the course of the demo as data, without side effects: views of the state, rescales, and the summary.
 
-`demo` collects views and prints lines and the summary; `demo_stage` makes the views from the API.
+`podscaler.cli.demo.demo` collects views and prints lines and the summary; `podscaler.cli.demo.demo_stage` makes the
+views from the API.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,23 +50,23 @@ class Story:
 
     @property
     def scaled_up(self) -> bool:
-        """Whether a change made more pods."""
-        return any(new > old for old, new in self._steps())
+        """Whether a rescale made more pods."""
+        return any(after > before for before, after in self._steps())
 
     @property
     def scaled_down(self) -> bool:
-        """Whether a change made fewer pods."""
-        return any(new < old for old, new in self._steps())
+        """Whether a rescale made fewer pods."""
+        return any(after < before for before, after in self._steps())
 
     @property
     def is_at_zero(self) -> bool:
-        """Whether the last change left no pods."""
+        """Whether the last rescale left no pods."""
         return bool(self.rescales) and self.rescales[-1].replicas == 0
 
     @property
-    def woke_from_zero(self) -> bool:
-        """Whether a change went from zero pods to some."""
-        return any(old == 0 and new > 0 for old, new in self._steps())
+    def scaled_from_zero(self) -> bool:
+        """Whether a rescale went from zero pods to some."""
+        return any(before == 0 and after > 0 for before, after in self._steps())
 
     def is_over(self) -> bool:
         """Whether the load has ended, and the autoscaler scaled up and down again to the first number of replicas."""
@@ -93,7 +94,7 @@ def line(view: DemoView) -> str:
 
 
 def rescale_line(rescale: DemoRescale) -> str:
-    """One change as a line of text."""
+    """One rescale as a line of text."""
     return f"{rescale.at_s:4.0f} s   => {rescale.replicas} pods: {rescale.reason}"
 
 

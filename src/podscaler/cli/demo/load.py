@@ -1,6 +1,6 @@
 """Sends HTTP requests to a web service at a given rate, however long the responses take.
 
-Used by the demo's scenarios with a web service. The generator is open-loop: a slow service does not reduce the rate of
+Used by `podscaler.cli.demo.web_scenario`. The generator is open-loop: a slow service does not reduce the rate of
 requests, which accumulate as those of users do. The number of concurrent requests is bounded; a request beyond the
 bound counts as failed without being sent.
 """
@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-MAX_IN_FLIGHT = 256
+IN_FLIGHT_MAX = 256
 """How many requests may wait for their responses at the same time."""
 TIMEOUT_S = 10.0
-RATE_CHECK_S = 0.1
+LATE_MAX_S = 1.0
+SLEEP_MAX_S = 0.1
 """The longest sleep, so that a new rate applies soon."""
 
 
@@ -27,7 +28,7 @@ class Outcomes:
 
     @property
     def served(self) -> int:
-        """How many requests were answered with 200."""
+        """How many requests had a response with status 200."""
         return len(self.latencies_s)
 
     def percentile_s(self, percent: float) -> float:
@@ -39,14 +40,18 @@ class Outcomes:
 
 
 class LoadGenerator:
-    """Requests to one URL at `rate` per second, which may be changed while it runs.
+    """Sends requests to one URL.
 
     Args:
         url: an http URL of this machine.
+
+    Attributes:
+        requests_per_s: the rate, which may be changed while it runs; 0 at first: none is sent.
+        outcomes: the results so far.
     """
 
     def __init__(self, url: str) -> None:
-        self.rate = 0.0
+        self.requests_per_s = 0.0
         self.outcomes = Outcomes()
         self._url = url
         self._in_flight: set[asyncio.Task[None]] = set()
@@ -54,7 +59,7 @@ class LoadGenerator:
     async def run(self) -> None:
         """Send requests until cancelled."""
         # Every request has a connection of its own, so that the Service can spread them over the pods.
-        connector = aiohttp.TCPConnector(limit=MAX_IN_FLIGHT, force_close=True)
+        connector = aiohttp.TCPConnector(limit=IN_FLIGHT_MAX, force_close=True)
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             try:
@@ -63,23 +68,23 @@ class LoadGenerator:
                 await self._finish()
 
     async def _send_in_time(self, session: aiohttp.ClientSession) -> None:
-        """Send each request when it is due; requests that are over a second late are skipped."""
+        """Send each request when it is due; requests that are later than LATE_MAX_S are skipped."""
         due_s = time.monotonic()
         while True:
             now_s = time.monotonic()
-            if self.rate <= 0:
+            if self.requests_per_s <= 0:
                 due_s = now_s
-                await asyncio.sleep(RATE_CHECK_S)
+                await asyncio.sleep(SLEEP_MAX_S)
                 continue
             if due_s > now_s:
-                await asyncio.sleep(min(due_s - now_s, RATE_CHECK_S))
+                await asyncio.sleep(min(due_s - now_s, SLEEP_MAX_S))
                 continue
-            due_s = max(due_s, now_s - 1.0) + 1.0 / self.rate
+            due_s = max(due_s, now_s - LATE_MAX_S) + 1.0 / self.requests_per_s
             self._send(session)
 
     def _send(self, session: aiohttp.ClientSession) -> None:
-        """Begin to send a request; beyond MAX_IN_FLIGHT it counts as failed."""
-        if len(self._in_flight) >= MAX_IN_FLIGHT:
+        """Begin to send a request; beyond IN_FLIGHT_MAX it counts as failed."""
+        if len(self._in_flight) >= IN_FLIGHT_MAX:
             self.outcomes.failed += 1
             return
         task = asyncio.create_task(self._request(session))
@@ -87,7 +92,7 @@ class LoadGenerator:
         task.add_done_callback(self._in_flight.discard)
 
     async def _request(self, session: aiohttp.ClientSession) -> None:
-        """Send one request and note how it went."""
+        """Send one request and count its outcome."""
         started_s = time.monotonic()
         try:
             async with session.get(self._url) as response:
@@ -101,5 +106,6 @@ class LoadGenerator:
             self.outcomes.failed += 1
 
     async def _finish(self) -> None:
+        """Wait for the requests that were sent."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=TIMEOUT_S)

@@ -1,6 +1,6 @@
 """Runs a server program (Redis, Prometheus) for the demo: one process on a free loopback port, with its own folder.
 
-Called by the scenarios that need such a server.
+Called by `podscaler.cli.demo.queue_scenario` and `podscaler.cli.demo.requests_scenario`.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from podscaler.base.errors import UsageError
 
-START_TRIES = 3
+START_ATTEMPTS = 3
 START_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
 POLL_PERIOD_S = 0.1
@@ -41,7 +41,7 @@ class ServerProgram:
         return path
 
 
-Arguments = Callable[[int, Path], Sequence[str]]
+MakeArguments = Callable[[int, Path], Sequence[str]]
 """A function of the port and the folder that returns the program's arguments."""
 
 
@@ -73,14 +73,13 @@ class LocalServer:
 
 
 async def start(
-    program: ServerProgram, folder: Path, arguments: Arguments, *, is_ready: Callable[[int], Awaitable[bool]]
+    program: ServerProgram, folder: Path, make_arguments: MakeArguments, *, is_ready: Callable[[int], Awaitable[bool]]
 ) -> LocalServer:
     """Start a server, and return it when it is ready.
 
     Args:
-        program: the program to start.
         folder: the folder for its files and its log, which must not exist.
-        arguments: returns the program's arguments.
+        make_arguments: returns the program's arguments; called for each attempt.
         is_ready: whether the server on that port responds; OSError means no.
 
     Raises UsageError if the program is not installed, or does not start.
@@ -88,10 +87,11 @@ async def start(
     path = program.path()
     await asyncio.to_thread(folder.mkdir, mode=0o700)
     log = folder / "server.log"
-    for _ in range(START_TRIES):  # another process may take the free port first
-        server = await _launch([path, *arguments(port := _free_port(), folder)], port, log)
+    for _ in range(START_ATTEMPTS):  # another process may take the free port first
+        port = _free_port()
+        server = await _launch([path, *make_arguments(port, folder)], port, log)
         try:
-            if await _wait_ready(server, is_ready):
+            if await _wait_until_ready(server, is_ready):
                 return server
         except BaseException:
             await server.end()
@@ -110,8 +110,8 @@ async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
     return LocalServer(process, port)
 
 
-async def _wait_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
-    """Whether the server became ready; False if it ended, or START_TIMEOUT_S passed."""
+async def _wait_until_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
+    """Wait for the server; returns whether it became ready: False if it ended, or START_TIMEOUT_S passed."""
     for _ in range(round(START_TIMEOUT_S / POLL_PERIOD_S)):
         if not server.is_running:
             return False

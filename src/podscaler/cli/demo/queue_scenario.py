@@ -1,7 +1,8 @@
 """The demo's scenario `queue`: workers scaled by the length of a list in a real Redis: up, down to zero, up again.
 
-Jobs arrive for a while, faster than one worker does them; workers are added, the list becomes empty, and the last
-worker is removed. Then jobs arrive again. The autoscaler reads the length through a MetricSource.
+`podscaler.cli.demo.demo` runs it. Jobs arrive for a while, faster than one worker does them; workers are added, the
+list becomes empty, and the last worker is removed. Then jobs arrive again. The autoscaler reads the length through a
+MetricSource.
 """
 
 import asyncio
@@ -23,9 +24,9 @@ NAME = "worker"
 LIST = "jobs"
 JOBS_PER_WORKER = "5"
 ARRIVALS_PER_S = 5.0
-ARRIVALS_S = 15.0
+PHASE_S = 15.0
 """For how long jobs arrive, each time."""
-BEGINS_S = 3.0
+FIRST_ARRIVAL_S = 3.0
 """When the first jobs arrive, seconds after the start."""
 
 WORKER = f"""
@@ -54,7 +55,7 @@ class QueueScenario(DemoScenario):
     goal = "It followed the queue up, down to zero, and up again."
 
     def __init__(self, seconds: float) -> None:
-        del seconds  # each phase ends with what was seen, not with a time
+        del seconds  # the second phase begins when the list and the workers are gone, not at a time
         self._server: LocalServer | None = None
         self._redis: RedisConnection | None = None
         self._jobs = ArrivingJobs()
@@ -84,19 +85,19 @@ class QueueScenario(DemoScenario):
         return (
             demo_scenario.deployment(NAME, container),
             demo_scenario.metric_source(LIST, "redis", {"address": address, "list": LIST}),
-            demo_scenario.autoscaler(NAME, demo_scenario.external(LIST, JOBS_PER_WORKER), min_replicas=0),
+            demo_scenario.autoscaler(NAME, demo_scenario.external_metric(LIST, JOBS_PER_WORKER), min_replicas=0),
         )
 
     async def advance(self, story: Story, elapsed_s: float) -> None:
-        """Push the jobs that have arrived since the last call."""
+        """Push the jobs that have arrived since the last call; begins the phases. Raises OSError, ValueError."""
         assert self._redis is not None, "it was started"
-        begins_first = elapsed_s >= BEGINS_S and not self._jobs.phases
+        begins_first = elapsed_s >= FIRST_ARRIVAL_S and not self._jobs.phases
         begins_second = self._jobs.phases == 1 and story.is_at_zero and not self._jobs.is_arriving(elapsed_s)
         if begins_first or begins_second:
             self._jobs.begin(elapsed_s)
-        for _ in range(self._jobs.due(elapsed_s)):
-            await self._redis.number("RPUSH", LIST, "job")
-        self._waiting = await self._redis.number("LLEN", LIST)
+        for _ in range(self._jobs.take_due(elapsed_s)):
+            await self._redis.request_integer("RPUSH", LIST, "job")
+        self._waiting = await self._redis.request_integer("LLEN", LIST)
 
     @property
     def is_loaded(self) -> bool:
@@ -109,7 +110,7 @@ class QueueScenario(DemoScenario):
 
     def metric_text(self, status: Object) -> str:
         """` 4.5 each`."""
-        return f"{demo_scenario.average_value(status):>4} each"
+        return f"{demo_scenario.average_value_text(status):>4} each"
 
     def is_over(self, story: Story) -> bool:
         """Whether the workers came back, and the second jobs are done."""
@@ -117,7 +118,7 @@ class QueueScenario(DemoScenario):
 
     def is_success(self, story: Story) -> bool:
         """Whether it scaled up, down to zero, and up again."""
-        return story.scaled_up and story.woke_from_zero
+        return story.scaled_up and story.scaled_from_zero
 
     def facts(self) -> Mapping[str, Any]:
         """How many jobs arrived."""
@@ -136,7 +137,7 @@ class QueueScenario(DemoScenario):
 
 
 class ArrivingJobs:
-    """Computes how many jobs arrive: ARRIVALS_PER_S a second, in phases of ARRIVALS_S.
+    """Computes how many jobs arrive: ARRIVALS_PER_S a second, in phases of PHASE_S.
 
     Attributes:
         phases: how many phases have begun.
@@ -156,23 +157,20 @@ class ArrivingJobs:
 
     def is_arriving(self, elapsed_s: float) -> bool:
         """Whether a phase has begun and not ended."""
-        return self.phases > 0 and elapsed_s < self._began_s + ARRIVALS_S
+        return self.phases > 0 and elapsed_s < self._began_s + PHASE_S
 
-    def due(self, elapsed_s: float) -> int:
-        """How many jobs have arrived since the last call, and must be pushed now."""
+    def take_due(self, elapsed_s: float) -> int:
+        """How many jobs have arrived since the last call, and must be pushed now; counts them as arrived."""
         if not self.phases:
             return 0
-        passed_s = min(elapsed_s - self._began_s, ARRIVALS_S)
+        passed_s = min(elapsed_s - self._began_s, PHASE_S)
         due = self._arrived_before_phase + round(passed_s * ARRIVALS_PER_S) - self.arrived
         self.arrived += due
         return due
 
 
 class RedisConnection:
-    """A connection for commands whose reply is an integer, without a client library.
-
-    Source: the Redis serialization protocol (RESP2).
-    """
+    """A connection for commands with integer replies. Source: the Redis serialization protocol (RESP2)."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -183,8 +181,8 @@ class RedisConnection:
         """A connection to the server on that port of this machine. Raises OSError."""
         return cls(*await asyncio.open_connection(HOST, port))
 
-    async def number(self, *command: str) -> int:
-        """The integer with which the server replies to a command. Raises OSError, ValueError."""
+    async def request_integer(self, *command: str) -> int:
+        """Send a command; returns the integer of the reply. Raises OSError, and ValueError for any other reply."""
         parts = [f"*{len(command)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in command)]
         self._writer.write("".join(parts).encode())
         await self._writer.drain()
@@ -205,10 +203,10 @@ def _arguments(port: int, folder: Path) -> Sequence[str]:
 
 
 async def _is_ready(port: int) -> bool:
-    """Whether the server takes commands. Raises OSError."""
+    """Whether the server executes commands. Raises OSError."""
     connection = await RedisConnection.open(port)
     try:
-        return await connection.number("LLEN", LIST) == 0
+        return await connection.request_integer("LLEN", LIST) == 0
     except ValueError:
         return False
     finally:

@@ -1,7 +1,7 @@
 """The demo's scenario `requests`: a web service scaled by its requests per second, read from a real Prometheus.
 
-The pods count their requests, Prometheus scrapes them (the control plane lists them for its HTTP service discovery),
-and the autoscaler reads the rate through a MetricSource.
+`podscaler.cli.demo.demo` runs it. The pods count their requests, Prometheus scrapes them (the control plane lists them
+for its HTTP service discovery), and the autoscaler reads the rate through a MetricSource.
 """
 
 import json
@@ -20,7 +20,8 @@ PROGRAM = ServerProgram("prometheus", "prometheus")
 NAME = "web"
 METRIC = "requests-per-second"
 PORT = 8080
-RATE = 40.0
+REQUESTS_PER_S = 40.0
+"""The load while there is any."""
 REQUESTS_PER_POD = "10"
 SCRAPE_PERIOD = "2s"
 QUERY = 'sum(rate(http_requests_total{pod=~"web-.*"}[10s]))'
@@ -52,7 +53,7 @@ class RequestsScenario(HttpScenario):
 
     name = NAME
     goal = "It followed the requests per second up and down again."
-    rate = RATE
+    requests_per_s = REQUESTS_PER_S
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -88,12 +89,12 @@ class RequestsScenario(HttpScenario):
             demo_scenario.deployment(NAME, container),
             demo_scenario.service(NAME, port=PORT, target_port=PORT),
             demo_scenario.metric_source(METRIC, "prometheus", source),
-            demo_scenario.autoscaler(NAME, demo_scenario.external(METRIC, REQUESTS_PER_POD)),
+            demo_scenario.autoscaler(NAME, demo_scenario.external_metric(METRIC, REQUESTS_PER_POD)),
         )
 
     def metric_text(self, status: Object) -> str:
         """` 9.9/s each`."""
-        return f"{demo_scenario.average_value(status):>4}/s each"
+        return f"{demo_scenario.average_value_text(status):>4}/s each"
 
     async def end(self) -> None:
         """End the requests, and Prometheus."""

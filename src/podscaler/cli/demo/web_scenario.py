@@ -1,5 +1,7 @@
 """The demo's scenario `web`: a web service scaled by its CPU usage under requests at a given rate.
 
+`podscaler.cli.demo.demo` runs it; `podscaler.cli.demo.requests_scenario` shares HttpScenario, which has the load.
+
 Source: the HorizontalPodAutoscaler walkthrough of the Kubernetes documentation (php-apache: 200m requested, a target of
 50 %, 1 to 10 pods).
 """
@@ -17,8 +19,8 @@ NAME = "php-apache"
 PORT = 8080
 REQUESTED_MILLICORES = 200
 TARGET_PCT = 50
-RATE = 10.0
-"""Requests per second while there is load; each uses about 50 ms of a core."""
+REQUESTS_PER_S = 10.0
+"""The load while there is any; each request uses about 50 ms of a core."""
 
 
 class WebLoad:
@@ -33,13 +35,13 @@ class WebLoad:
         self._task = asyncio.create_task(self._generator.run())
 
     @property
-    def rate(self) -> float:
-        """Requests per second."""
-        return self._generator.rate
+    def requests_per_s(self) -> float:
+        """The rate of requests, which may be changed at any time."""
+        return self._generator.requests_per_s
 
-    @rate.setter
-    def rate(self, rate: float) -> None:
-        self._generator.rate = rate
+    @requests_per_s.setter
+    def requests_per_s(self, requests_per_s: float) -> None:
+        self._generator.requests_per_s = requests_per_s
 
     def facts(self) -> Mapping[str, Any]:
         """Requests, and latencies in seconds."""
@@ -70,50 +72,50 @@ class HttpScenario(DemoScenario):
         seconds: how long the demo may last.
 
     Attributes:
-        rate: requests per second while there is load.
+        requests_per_s: the rate while there is load.
     """
 
-    rate = 0.0
+    requests_per_s = 0.0
 
     def __init__(self, seconds: float) -> None:
-        self._shape = LoadShape(seconds, self.rate)
-        self._requests: WebLoad | None = None
+        self._shape = LoadShape(seconds, self.requests_per_s)
+        self._web_load: WebLoad | None = None
 
     async def begin(self, url: str) -> None:
         """Begin to send requests."""
-        self._requests = WebLoad(url)
+        self._web_load = WebLoad(url)
 
     async def advance(self, story: Story, elapsed_s: float) -> None:
         """Set the rate."""
         del story
-        self._load.rate = self._shape.rate_at(elapsed_s)
+        self._load.requests_per_s = self._shape.rate_at(elapsed_s)
 
     @property
     def is_loaded(self) -> bool:
         """Whether requests are sent."""
-        return self._load.rate > 0
+        return self._load.requests_per_s > 0
 
     def load_text(self) -> str:
         """`load 10.0/s`."""
-        return f"load {self._load.rate:4.1f}/s"
+        return f"load {self._load.requests_per_s:4.1f}/s"
 
     def facts(self) -> Mapping[str, Any]:
         """Requests, and latencies in seconds."""
-        return self._load.facts() if self._requests is not None else {}
+        return self._load.facts() if self._web_load is not None else {}
 
     def fact_line(self) -> str:
         """How many requests were served, and how fast."""
-        return self._load.fact_line() if self._requests is not None else ""
+        return self._load.fact_line() if self._web_load is not None else ""
 
     async def end(self) -> None:
         """End the requests."""
-        if self._requests is not None:
-            await self._requests.end()
+        if self._web_load is not None:
+            await self._web_load.end()
 
     @property
     def _load(self) -> WebLoad:
-        assert self._requests is not None, "the load has begun"
-        return self._requests
+        assert self._web_load is not None, "the load has begun"
+        return self._web_load
 
 
 class WebScenario(HttpScenario):
@@ -121,7 +123,7 @@ class WebScenario(HttpScenario):
 
     name = NAME
     goal = "It scaled up under load and down again without it."
-    rate = RATE
+    requests_per_s = REQUESTS_PER_S
 
     def objects(self) -> Sequence[Object]:
         """Pods of `hpa-example` that request 200m, a Service, and an autoscaler: 1 to 10 pods that use half of it."""

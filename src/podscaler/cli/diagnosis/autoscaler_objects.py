@@ -26,7 +26,7 @@ JsonObject = Mapping[str, Any]
 PART_TIMEOUT_S = 15.0
 """How long one part of the reading may take."""
 
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 T = TypeVar("T")
 
 
@@ -54,7 +54,6 @@ class RelatedObjectsReader:
 
     Args:
         client: of the cluster; it only reads.
-        clock: for discovery.
         notes: takes a sentence for each part that cannot be read.
     """
 
@@ -63,7 +62,7 @@ class RelatedObjectsReader:
         self._discovery = Discovery(client, clock)
         self.notes = notes
 
-    async def around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
+    async def read_around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
         """The objects around an autoscaler. Raises StatusError if the autoscaler itself cannot be read."""
         kind, meta = autoscaler.kind, autoscaler.metadata
         path = kind.path(meta.namespace, urls.object_name(meta.name))
@@ -71,7 +70,7 @@ class RelatedObjectsReader:
         type_meta = {"apiVersion": kind.api_version, "kind": kind.kind}
         related = AutoscalerObjects(type_meta | autoscaler_object, notes=self.notes)
         reference = autoscaler.wire.spec.scale_target_ref
-        related.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._target(autoscaler))
+        related.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._read_target(autoscaler))
         if related.target is not None and related.target.get("kind") == "Deployment":
             sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
             related.replica_sets = [replica_set for replica_set in sets or () if is_owned(replica_set, related.target)]
@@ -80,7 +79,7 @@ class RelatedObjectsReader:
         return related
 
     async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
-        """What `read` returns; None with a note where it fails. Raises TransportError."""
+        """What `read` returns; None with a note if it fails or takes too long. Raises TransportError."""
         try:
             async with asyncio.timeout(PART_TIMEOUT_S):
                 return await read()
@@ -98,7 +97,7 @@ class RelatedObjectsReader:
         """All objects of a resource in a namespace (empty: in all, or outside of namespaces). Raises StatusError."""
         scope = urls.path("namespaces", namespace) if namespace else ""
         path = urls.group_version(group, version) + scope + urls.path(plural)
-        pages = all_pages.raw(self._client, path, subject=plural, query=query)
+        pages = all_pages.read_raw(self._client, path, subject=plural, query=query)
         raw_objects = [object_json async for object_json in pages]
         return [_decoded(object_json, plural) for object_json in raw_objects]
 
@@ -106,15 +105,16 @@ class RelatedObjectsReader:
         """The object at a path. Raises StatusError."""
         return _decoded(await self._client.get(path, subject=subject), subject)
 
-    async def target_mapping(self, autoscaler: Autoscaler) -> RESTMapping:
+    async def find_target_mapping(self, autoscaler: Autoscaler) -> RESTMapping:
         """The resource of the autoscaler's target. Raises StatusError if its kind is not served."""
         reference = autoscaler.wire.spec.scale_target_ref
-        return (await self._discovery.mappings(reference.api_version.rpartition("/")[0], reference.kind))[0]
+        group = reference.api_version.rpartition("/")[0]
+        return (await self._discovery.mappings(group, reference.kind))[0]
 
-    async def _target(self, autoscaler: Autoscaler) -> JsonObject:
+    async def _read_target(self, autoscaler: Autoscaler) -> JsonObject:
         """The target of an autoscaler, with its apiVersion and kind. Raises StatusError."""
         reference, namespace = autoscaler.wire.spec.scale_target_ref, autoscaler.metadata.namespace
-        mapping = await self.target_mapping(autoscaler)
+        mapping = await self.find_target_mapping(autoscaler)
         prefix = urls.group_version(mapping.group, mapping.version)
         path = prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(reference.name))
         target = await self.get(path, subject=f"{mapping.plural} {reference.name}")
@@ -134,9 +134,9 @@ def name_of(obj: JsonObject) -> str:
 
 
 def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
-    """The events about the objects that were found, and about pods of the target by their generated names."""
+    """The events about the objects that were found, and about pods with their names and a suffix (`web-7d9f`)."""
     objects = [related.autoscaler, *([related.target] if related.target else []), *related.replica_sets]
-    kinds_and_names = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}
+    kinds_and_names = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}  # items of lists have no kind
     owners = [name_of(owner) for owner in (*related.replica_sets, *([related.target] if related.target else []))]
     for event in events:
         involved = event.get("involvedObject") or {}
@@ -148,6 +148,6 @@ def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[
 def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
     """The JSON object in a response; `subject` is for the message. Raises StatusError."""
     try:
-        return _OBJECT.decode(body)
+        return _OBJECT_DECODER.decode(body)
     except msgspec.DecodeError as error:
         raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None

@@ -1,7 +1,7 @@
 """Checks whether there is room for maxReplicas: quotas with their use, LimitRanges, and the nodes; pure.
 
-Called by `podscaler doctor`. Each finding is certain, but not every lack of room is found: quotas with scopes, node
-selectors, affinities, taints and the pods that run on the nodes already are not considered.
+Called by `podscaler.cli.diagnosis.examination`. Each finding is certain, but not every lack of room is found: quotas
+with scopes, node selectors, affinities, taints and the pods that run on the nodes already are not considered.
 
 Source: the documentation of ResourceQuota and LimitRange.
 """
@@ -16,13 +16,14 @@ from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, Findi
 from podscaler.explain import wording
 from podscaler.lint.model.workloads import Workload
 
-POD_MILLI = 1000
-_PODS = ("pods", "count/pods")
+ONE_POD_MILLI = 1000
+_POD_COUNTS = ("pods", "count/pods")
+"""The resources of a ResourceQuota that count pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityFacts:
-    """What `check` judges.
+    """The input of `check`.
 
     Attributes:
         namespace: of the autoscaler.
@@ -45,24 +46,24 @@ class CapacityFacts:
 
 
 def check(facts: CapacityFacts) -> Checked:
-    """The room in quotas and on nodes for the pods that are missing to maxReplicas."""
+    """The room in quotas, LimitRanges and on nodes for the pods that are missing to maxReplicas."""
     lines = [("now", f"{facts.replicas} of at most {wording.count(facts.max_replicas, 'replica')}")]
     findings: list[DoctorFinding] = []
     if facts.workload is None:
         lines.append(("", "the requests of a pod are not known"))
     else:
-        for judge in (_quotas, _limit_ranges, _nodes):
-            for label, description, finding in judge(facts, facts.workload):
+        for check_part in (_check_quotas, _check_limit_ranges, _check_nodes):
+            for label, description, finding in check_part(facts, facts.workload):
                 lines.append((label, description))
                 findings += [finding] if finding is not None else []
     return Checked(section("Capacity", lines), tuple(findings))
 
 
-_Judged = tuple[str, str, DoctorFinding | None]
+_CheckedLine = tuple[str, str, DoctorFinding | None]
 """The label and the text of a line, and the finding about it."""
 
 
-def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+def _check_quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedLine]:
     """How many more pods each quota allows, with a finding if that is too few for maxReplicas."""
     if facts.quotas is None:
         return
@@ -74,23 +75,19 @@ def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
             continue
         used = (quota.get("status") or {}).get("used") or {}
         for resource, hard in (spec.get("hard") or {}).items():
-            room = _room(resource, hard, used.get(resource, "0"), workload)
+            used_text = used.get(resource, "0")
+            room = _room_in_quota(resource, hard, used_text, workload)
             if room is None:
                 continue
-            description = (
-                f"{resource}: {used.get(resource, '0')} of {hard} used, room for {wording.count(room, 'more pod')}"
-            )
-            yield (
-                f"quota {name_of(quota)}",
-                description,
-                _quota_finding(facts, quota, resource, room) if room < missing else None,
-            )
+            description = f"{resource}: {used_text} of {hard} used, room for {wording.count(room, 'more pod')}"
+            finding = _quota_finding(facts, quota, resource, room) if room < missing else None
+            yield f"quota {name_of(quota)}", description, finding
     if not facts.quotas:
         yield "quotas", "none", None
 
 
-def _room(resource: str, hard: Any, used: Any, workload: Workload) -> int | None:
-    """How many more pods of the target the quota of one resource allows; None if it does not limit them."""
+def _room_in_quota(resource: str, hard: Any, used: Any, workload: Workload) -> int | None:
+    """How many more pods a resource of a quota allows; None if it does not limit them, or cannot be parsed."""
     pod_milli = _pod_milli(resource, workload)
     try:
         free_milli = quantity.milli(str(hard)) - quantity.milli(str(used))
@@ -101,12 +98,12 @@ def _room(resource: str, hard: Any, used: Any, workload: Workload) -> int | None
 
 def _pod_milli(quota_resource: str, workload: Workload) -> int:
     """What one pod uses of a quota's resource, in thousandths; 0 if it uses nothing that is known."""
-    if quota_resource in _PODS:
-        return POD_MILLI
-    kind, _, resource_name = quota_resource.rpartition(".")
-    if kind not in ("", "requests", "limits") or workload.has_pod_resources:
+    if quota_resource in _POD_COUNTS:
+        return ONE_POD_MILLI
+    prefix, _, resource_name = quota_resource.rpartition(".")  # `cpu` means `requests.cpu`
+    if prefix not in ("", "requests", "limits") or workload.has_pod_resources:
         return 0
-    return sum(container.amount_milli(kind or "requests", resource_name) or 0 for container in workload.containers)
+    return sum(container.amount_milli(prefix or "requests", resource_name) or 0 for container in workload.containers)
 
 
 def _quota_finding(facts: CapacityFacts, quota: JsonObject, resource: str, room: int) -> DoctorFinding:
@@ -119,43 +116,43 @@ def _quota_finding(facts: CapacityFacts, quota: JsonObject, resource: str, room:
     return DoctorFinding(FindingLevel.WARNING if room else FindingLevel.ERROR, Area.CAPACITY, message, fix)
 
 
-def _limit_ranges(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+def _check_limit_ranges(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedLine]:
     """The containers of the workload that are larger than a LimitRange allows, with a finding each."""
     for limit_range in facts.limit_ranges or ():
         for limit in (limit_range.get("spec") or {}).get("limits") or ():
             if limit.get("type") == "Container":
-                yield from _of_limit(facts, workload, limit_range, limit)
+                yield from _check_limit(facts, workload, limit_range, limit)
 
 
-def _of_limit(
+def _check_limit(
     facts: CapacityFacts, workload: Workload, limit_range: JsonObject, limit: Mapping[str, Any]
-) -> Iterator[_Judged]:
+) -> Iterator[_CheckedLine]:
     """The containers for which a LimitRange allows less than they ask for."""
     for resource, max_quantity in (limit.get("max") or {}).items():
         for container in workload.containers:
             requested_milli = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
-            if requested_milli is None or requested_milli <= _milli(max_quantity):
+            if requested_milli is None or requested_milli <= _milli_or_zero(max_quantity):
                 continue
-            shown = wording.amount(requested_milli, resource)
+            amount_text = wording.amount(requested_milli, resource)
             message = (
                 f"LimitRange {name_of(limit_range)} allows a container {max_quantity} of {resource}, but container "
-                f"{container.name} of the pod template asks for {shown}: no pod can be created"
+                f"{container.name} of the pod template asks for {amount_text}: no pod can be created"
             )
             fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
             finding = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
             yield (
                 f"limit {name_of(limit_range)}",
-                f"{resource} of {container.name}: {shown}, allowed {max_quantity}",
+                f"{resource} of {container.name}: {amount_text}, allowed {max_quantity}",
                 finding,
             )
 
 
-def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+def _check_nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedLine]:
     """How many pods of this size the usable nodes could hold if they were empty."""
     if facts.nodes is None:
         return
     usable = [node for node in facts.nodes if _is_usable(node)]
-    room = sum(_pods_on(node, workload) for node in usable)
+    room = sum(_room_on_node(node, workload) for node in usable)
     description = (
         f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
     )
@@ -178,18 +175,18 @@ def _is_usable(node: JsonObject) -> bool:
     return is_ready and not (node.get("spec") or {}).get("unschedulable")
 
 
-def _pods_on(node: JsonObject, workload: Workload) -> int:
+def _room_on_node(node: JsonObject, workload: Workload) -> int:
     """How many pods of the target an empty node has room for."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    pods_by_limit = [_milli(allocatable.get("pods", "0")) // POD_MILLI]
+    pods_by_limit = [_milli_or_zero(allocatable.get("pods", "0")) // ONE_POD_MILLI]
     for resource in ("cpu", "memory"):
         pod_milli = sum(container.amount_milli("requests", resource) or 0 for container in workload.containers)
         if pod_milli and resource in allocatable:
-            pods_by_limit.append(_milli(allocatable[resource]) // pod_milli)
+            pods_by_limit.append(_milli_or_zero(allocatable[resource]) // pod_milli)
     return max(min(pods_by_limit), 0)
 
 
-def _milli(quantity_text: Any) -> int:
+def _milli_or_zero(quantity_text: Any) -> int:
     """A quantity in thousandths; 0 if it cannot be read."""
     try:
         return quantity.milli(str(quantity_text))

@@ -1,7 +1,7 @@
 """The timeline of an autoscaler of a cluster: what the objects show, then new entries as they happen.
 
-Called by `podscaler timeline`. New entries come from watches of the autoscaler, its target, ReplicaSets and Events;
-they are Reflectors, as those of the controller. An entry is given once, also where an Event occurs again.
+`podscaler.cli.diagnosis.timeline` prints it. New entries come from watches of the autoscaler, its target, ReplicaSets
+and Events, by the Reflectors of the controller. An entry is yielded once, also where an Event occurs again.
 """
 
 import asyncio
@@ -53,75 +53,74 @@ async def timelines(
 ) -> AsyncGenerator[AutoscalerTimeline]:
     """The timeline so far; with `follow`, then parts with the new entries, until the autoscaler is deleted.
 
-    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    `since_ns` is the length of the time that is shown, in ns. Raises UsageError if the cluster cannot be reached, does
+    not know the user, or has no such autoscaler or several; StatusError if the autoscaler may not be read.
     """
     async with explain_cluster.connected(config, clock, "timeline") as client:
         namespace = request.namespace or config.namespace
         autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings.DEFAULT)
-        autoscaler = autoscalers.meant_by(request, namespace)
+        autoscaler = autoscalers.get_requested(request, namespace)
         reader = RelatedObjectsReader(client, clock, [])
-        objects = await reader.around(autoscaler)
+        objects = await reader.read_around(autoscaler)
         now_ns = clock.now_ns()
-        shown = AutoscalerTimeline(
+        timeline = AutoscalerTimeline(
             autoscaler="/".join(autoscaler.key),
             from_=now_ns - since_ns,
             to=now_ns,
             entries=timeline_entries.in_order(timeline_entries.of_cluster(objects), now_ns - since_ns),
             notes=reader.notes,
         )
-        yield shown
+        yield timeline
         if follow:
-            mapping = await reader.attempt("the target's kind", lambda: reader.target_mapping(autoscaler))
+            mapping = await reader.attempt("the target's kind", lambda: reader.find_target_mapping(autoscaler))
             followed = FollowedTimeline(client, clock, autoscaler, mapping)
-            async for fresh in followed.entries(shown.entries, shown.from_):
-                yield msgspec.structs.replace(shown, to=clock.now_ns(), entries=fresh, notes=())
+            async for new_entries in followed.entries(timeline.entries, timeline.from_):
+                yield msgspec.structs.replace(timeline, to=clock.now_ns(), entries=new_entries, notes=())
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _ObjectMetadata(msgspec.Struct, frozen=True):
     """An object, of which only the metadata are read."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-_META = msgspec.json.Decoder(_Named)
-_OBJECT = msgspec.json.Decoder(dict[str, object])
+_METADATA_DECODER = msgspec.json.Decoder(_ObjectMetadata)
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedObject:
-    """An object as the API has it, with its metadata for the cache."""
+    """An object as the API has it, without apiVersion and kind; `metadata` is read for the cache."""
 
     metadata: ObjectMeta
     obj: JsonObject
 
 
-def _read(object_json: msgspec.Raw) -> WatchedObject:
-    return WatchedObject(_META.decode(object_json).metadata, _OBJECT.decode(object_json))
+def _decode(object_json: msgspec.Raw) -> WatchedObject:
+    return WatchedObject(_METADATA_DECODER.decode(object_json).metadata, _OBJECT_DECODER.decode(object_json))
 
 
-class _Changes:
-    """A handler of caches that sets an event at each change."""
+class _ChangeSignal:
+    """A handler of caches that sets an `asyncio.Event` at each change."""
 
     def __init__(self) -> None:
-        self.happened = asyncio.Event()
+        self.changed = asyncio.Event()
 
     def added(self, _: WatchedObject) -> None:
-        self.happened.set()
+        self.changed.set()
 
     def updated(self, old: WatchedObject, new: WatchedObject) -> None:
         del old, new
-        self.happened.set()
+        self.changed.set()
 
     def deleted(self, _: WatchedObject) -> None:
-        self.happened.set()
+        self.changed.set()
 
 
 class FollowedTimeline:
     """The watches of one autoscaler's objects.
 
     Args:
-        client: of the cluster.
-        clock: for delays of the watches.
         autoscaler: the one that is followed.
         mapping: the resource of its target; None if it is not known, and the target is not watched.
     """
@@ -131,74 +130,71 @@ class FollowedTimeline:
         self._clock = clock
         self._kind = autoscaler.kind
         self._name = autoscaler.metadata.name
-        self._changes = _Changes()
+        self._signal = _ChangeSignal()
+        self._reflectors: list[Reflector[WatchedObject]] = []
         namespace, reference = autoscaler.metadata.namespace, autoscaler.wire.spec.scale_target_ref
-        self._autoscalers = self._watched(self._kind.path(namespace), self._kind.plural, _by_name(self._name))
-        self._replica_sets = self._watched(_path("apps", "v1", namespace, "replicasets"), "replicasets")
-        self._events = self._watched(_path("", "v1", namespace, "events"), "events")
-        watched = [self._autoscalers, self._replica_sets, self._events]
+        self._autoscalers = self._watch(self._kind.path(namespace), self._kind.plural, _by_name(self._name))
+        self._replica_sets = self._watch(_path("apps", "v1", namespace, "replicasets"), "replicasets")
+        self._events = self._watch(_path("", "v1", namespace, "events"), "events")
         self._targets: Cache[WatchedObject] = Cache()
         self._target_kind = reference.kind
         if mapping is not None:
             path = _path(mapping.group, mapping.version, namespace, mapping.plural)
-            targets = self._watched(path, mapping.plural, _by_name(reference.name))
-            self._targets = targets[0]
-            watched.append(targets)
-        self._reflectors = [reflector for _, reflector in watched]
+            self._targets = self._watch(path, mapping.plural, _by_name(reference.name))
 
     async def entries(self, shown_entries: Sequence[TimelineEntry], from_ns: int) -> AsyncIterator[list[TimelineEntry]]:
-        """New entries since an instant, until the autoscaler is deleted, which is the last one.
+        """New entries, in a list for each change, until the autoscaler is deleted; its deletion is the last one.
 
         Args:
-            shown_entries: entries that are not given again.
-            from_ns: older ones are not given.
+            shown_entries: entries that are not yielded again.
+            from_ns: entries that ended before this instant are not yielded.
         """
         shown_identities = {entry.identity for entry in shown_entries}
-        running = [asyncio.ensure_future(reflector.run()) for reflector in self._reflectors]
+        watch_tasks = [asyncio.ensure_future(reflector.run()) for reflector in self._reflectors]
         try:
-            await self._autoscalers[0].wait_synced()
+            await self._autoscalers.wait_synced()
             while True:
-                self._changes.happened.clear()
-                objects = self._objects()
+                self._signal.changed.clear()  # before the caches are read, so that no later change is missed
+                objects = self._cached_objects()
                 if objects is None:
                     subject = f"{self._kind.kind}/{self._name}"
                     yield [TimelineEntry(self._clock.now_ns(), EntryKind.DELETED, subject, "deleted")]
                     return
                 ordered = timeline_entries.in_order(timeline_entries.of_cluster(objects), from_ns)
-                fresh = [entry for entry in ordered if entry.identity not in shown_identities]
-                shown_identities.update(entry.identity for entry in fresh)
-                if fresh:
-                    yield fresh
-                await self._changes.happened.wait()
+                new_entries = [entry for entry in ordered if entry.identity not in shown_identities]
+                shown_identities.update(entry.identity for entry in new_entries)
+                if new_entries:
+                    yield new_entries
+                await self._signal.changed.wait()
         finally:
-            for task in running:
+            for task in watch_tasks:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*watch_tasks, return_exceptions=True)
 
-    def _objects(self) -> AutoscalerObjects | None:
-        """What the caches have; None if the autoscaler is gone."""
-        autoscaler = next(iter(self._autoscalers[0]), None)
+    def _cached_objects(self) -> AutoscalerObjects | None:
+        """The objects in the caches; None if the autoscaler is gone."""
+        autoscaler = next(iter(self._autoscalers), None)
         if autoscaler is None:
             return None
         target = next(iter(self._targets), None)
         related = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})
         if target is not None:
             related.target = {"kind": self._target_kind, **target.obj}
-            sets = [informed.obj for informed in self._replica_sets[0]]
+            replica_sets = [cached.obj for cached in self._replica_sets]
             related.replica_sets = [
-                replica_set for replica_set in sets if autoscaler_objects.is_owned(replica_set, related.target)
+                replica_set for replica_set in replica_sets if autoscaler_objects.is_owned(replica_set, related.target)
             ]
-        related.events = list(autoscaler_objects.about([informed.obj for informed in self._events[0]], related))
+        related.events = list(autoscaler_objects.about([cached.obj for cached in self._events], related))
         return related
 
-    def _watched(
-        self, path: str, subject: str, query: Query = ()
-    ) -> tuple[Cache[WatchedObject], Reflector[WatchedObject]]:
-        """A cache of the objects at `path`, whose changes set the event, and the reflector that fills it."""
+    def _watch(self, path: str, subject: str, query: Query = ()) -> Cache[WatchedObject]:
+        """A cache of the objects at `path`, whose changes set the signal; its reflector is added to `_reflectors`."""
         cache: Cache[WatchedObject] = Cache()
-        cache.subscribe(self._changes)
-        source = WatchSource(path, subject, _read, query)
-        return cache, Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
+        cache.subscribe(self._signal)
+        source = WatchSource(path, subject, _decode, query)
+        reflector = Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
+        self._reflectors.append(reflector)
+        return cache
 
 
 def _by_name(name: str) -> Query:

@@ -1,7 +1,7 @@
 """`podscaler doctor`: what is wrong with one autoscaler, and what to do about it, the most important first.
 
-`examination` reads and judges; this module prints. Exit status: 0 healthy, 1 findings; 2 by `podscaler.cli.main` for
-wrong use or no cluster.
+`podscaler.cli.main` registers the command; `examination` reads and checks, this module prints. Exit status: 0 healthy,
+1 findings; 2 by `podscaler.cli.main` for wrong use or no cluster.
 """
 
 import asyncio
@@ -38,14 +38,7 @@ Examples:
 @kubeconfig_options
 @click.pass_context
 def command(
-    ctx: click.Context,
-    /,
-    *,
-    name: str,
-    namespace: str | None,
-    output: str,
-    kubeconfig: str | None,
-    context: str | None,
+    ctx: click.Context, /, *, name: str, namespace: str | None, output: str, kubeconfig: str | None, context: str | None
 ) -> None:
     """Say what is wrong with an autoscaler, and what to do about it.
 
@@ -54,50 +47,51 @@ def command(
     read. Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
     """
     from podscaler.cli.diagnosis import examination  # the client takes a while to import
-    from podscaler.cli.explain import explain_cluster
+    from podscaler.cli.explain.assumed_controller import AssumedController, StoredHistory
     from podscaler.controller.options.settings import ControllerSettings
     from podscaler.kube.config import locate
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    named = explain_request.parse_name(name, namespace)
-    request = ExplainRequest(name=named.name, namespace=named.namespace, kind=named.kind)
-    # the settings of the cluster's controller are not readable: its defaults are assumed, as by `explain`
+    requested = explain_request.parse_name(name, namespace)
+    request = ExplainRequest(name=requested.name, namespace=requested.namespace, kind=requested.kind)
+    # used only where the cluster does not show the settings of its controller
     clock, settings = SystemClock(), ControllerSettings()
-    history = explain_cluster.StoredHistory(settings.settings_namespace, clock)
-    controller = explain_cluster.AssumedController(settings, history)
+    history = StoredHistory(settings.settings_namespace, clock)
+    controller = AssumedController(settings, history)
     config = locate.find_config(kubeconfig, context)
-    examined = asyncio.run(examination.examine(config, request, controller, clock))
-    click.echo(_json(examined) if output == "json" else "\n".join(_lines(examined)))
-    ctx.exit(0 if examined.is_healthy else 1)
+    examination_result = asyncio.run(examination.examine(config, request, controller, clock))
+    click.echo(_json(examination_result) if output == "json" else "\n".join(_lines(examination_result)))
+    ctx.exit(0 if examination_result.is_healthy else 1)
 
 
-def _json(examined: "Examination") -> str:
-    fields = {**json.loads(msgspec.json.encode(examined)), "healthy": examined.is_healthy}
+def _json(examination_result: "Examination") -> str:
+    fields = {**json.loads(msgspec.json.encode(examination_result)), "healthy": examination_result.is_healthy}
     return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _lines(examined: "Examination") -> Iterator[str]:
+def _lines(examination_result: "Examination") -> Iterator[str]:
     """The examination as text: the sentence, the findings with what to do, the facts, and what is not known."""
-    yield f"{examined.autoscaler} is {examined.state}{f': {_shown(examined.reason)}' if examined.reason else ''}."
-    if examined.summary:
-        yield _shown(examined.summary)
+    reason_text = f": {_printable(examination_result.reason)}" if examination_result.reason else ""
+    yield f"{examination_result.autoscaler} is {examination_result.state}{reason_text}."
+    if examination_result.summary:
+        yield _printable(examination_result.summary)
     yield ""
-    if not examined.findings:
+    if not examination_result.findings:
         yield "Nothing is wrong."
     else:
-        yield f"{wording.count(len(examined.findings), 'finding')}, the most important first"
-    for number, finding in enumerate(examined.findings, 1):
-        yield f"  {number}. {finding.level}, {finding.area}: {_shown(finding.message)}"
+        yield f"{wording.count(len(examination_result.findings), 'finding')}, the most important first"
+    for number, finding in enumerate(examination_result.findings, 1):
+        yield f"  {number}. {finding.level}, {finding.area}: {_printable(finding.message)}"
         if finding.fix:
-            yield f"     do: {_shown(finding.fix)}"
-    for line in explained.section_lines(examined.sections):
-        yield _shown(line).rstrip()
-    if examined.notes:
+            yield f"     do: {_printable(finding.fix)}"
+    for line in explained.section_lines(examination_result.sections):
+        yield _printable(line).rstrip()
+    if examination_result.notes:
         yield ""
         yield "Not known"
-        yield from (f"  {_shown(note)}" for note in examined.notes)
+        yield from (f"  {_printable(note)}" for note in examination_result.notes)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """The text without characters that could change the terminal."""
     return text_table.one_line(text)

@@ -1,4 +1,6 @@
-"""Reads Kubernetes Events as values: about what, when, how often; for `podscaler doctor` and `podscaler timeline`.
+"""Reads Kubernetes Events as values, and checks those of an autoscaler.
+
+`podscaler.cli.diagnosis.examination` calls `check`; the timeline and other checks read events and timestamps by it.
 
 Source: core/v1 Event (count, first and last timestamp) and events.k8s.io/v1 (eventTime, series).
 """
@@ -13,8 +15,9 @@ from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, Findi
 from podscaler.explain import wording
 
 RECENT_NS = 3600 * NANOSECONDS
-EVENTS_SHOWN = 10
-_CREATION_FAILURES = frozenset({"FailedCreate", "ReplicaSetCreateError", "FailedToCreate"})
+"""Older events are left out of the check."""
+SHOWN_EVENTS_MAX = 10
+_CREATION_FAILURE_REASONS = frozenset({"FailedCreate", "ReplicaSetCreateError", "FailedToCreate"})
 
 
 class KubernetesEvent(NamedTuple):
@@ -35,22 +38,28 @@ class KubernetesEvent(NamedTuple):
     times: int
 
 
-def read(objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
+def read(event_objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
     """The events that have a time, oldest first by their last occurrence."""
-    events = [event for event in map(_read, objects) if event is not None]
+    events = [event for event in map(_read_one, event_objects) if event is not None]
     return sorted(events, key=lambda event: (event.last_at, event.first_at, event.subject, event.reason))
 
 
 def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
-    """Recent events; pods that cannot be created are a finding."""
+    """The events of the last hour; pods that cannot be created are a finding for each object that creates them.
+
+    Args:
+        events: as `read` returns them.
+        now_ns: since the epoch.
+        namespace: of the autoscaler, for commands.
+    """
     recent = [event for event in events if now_ns - event.last_at < RECENT_NS]
-    newest = recent[::-1][:EVENTS_SHOWN]
+    newest = recent[::-1][:SHOWN_EVENTS_MAX]
     lines = [(wording.age(event.last_at, now_ns), _text(event)) for event in newest]
     if len(recent) > len(newest):
         lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
-    failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURES}
+    latest_failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURE_REASONS}
     findings = []
-    for failure in failures.values():
+    for failure in latest_failures.values():
         age = wording.age(failure.last_at, now_ns)
         message = f"{failure.subject} could not create pods {age}: {failure.message}"
         fix = f"kubectl -n {namespace} describe {failure.subject.lower()}"
@@ -63,7 +72,7 @@ def _text(event: KubernetesEvent) -> str:
     return f"{event.type} {event.reason} {event.subject}{times}: {event.message}"
 
 
-def _read(event_object: JsonObject) -> KubernetesEvent | None:
+def _read_one(event_object: JsonObject) -> KubernetesEvent | None:
     """The event; None if it has no time."""
     series, involved = event_object.get("series") or {}, event_object.get("involvedObject") or {}
     first_at = _first_time(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))

@@ -1,7 +1,8 @@
 """Examines one autoscaler of a cluster for `podscaler doctor`: reads everything about it, and runs all checks.
 
-Reading and deciding are those of `podscaler explain`, linting is that of `podscaler lint`; `autoscaler_objects` reads
-the rest. What may not be read is a note, and the checks that need it say less. Nothing is written.
+Called by `podscaler.cli.diagnosis.doctor`. Reading and deciding are those of `podscaler explain`, linting is that of
+`podscaler lint`; `autoscaler_objects` reads the rest. What may not be read is a note, and the checks that need it say
+less. Nothing is written. A new check is a module whose `check` is called in `_examination_of`, with an Area.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +18,16 @@ from podscaler.cli.diagnosis.capacity_checks import CapacityFacts
 from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
 from podscaler.cli.explain import explain_autoscalers, explain_cluster
-from podscaler.cli.explain.explain_cluster import AssumedController, AutoscalerExplainer, Neighbourhood, SettingsFinder
+from podscaler.cli.explain.assumed_controller import AssumedController, SettingsFinder
+from podscaler.cli.explain.explain_cluster import AutoscalerExplainer, Neighbourhood
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
+from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.lint import cluster_reader
 from podscaler.cli.lint.cluster_reader import ClusterSnapshot
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.core.model.trace import Trace
 from podscaler.explain import advice, wording
 from podscaler.explain.explanation_parts import Section
 from podscaler.kube.client.client import Client
@@ -39,20 +43,20 @@ from podscaler.observe import health
 from podscaler.observe.health import Health, HealthSeverity, HealthState
 
 UNSYNCED_NS = 60 * NANOSECONDS
-"""A spec that no controller has looked at for so long is a finding."""
-_LINT_LEVELS = {
+"""A spec that no controller has synced for so long is a finding."""
+_LEVEL_BY_LINT_SEVERITY = {
     Severity.ERROR: FindingLevel.ERROR,
     Severity.WARNING: FindingLevel.WARNING,
     Severity.INFO: FindingLevel.NOTE,
 }
-_LINT_AREAS = {
+_AREA_BY_LINT_RULE = {
     "PSL001": Area.PODS,
     "PSL003": Area.STATE,
     "PSL004": Area.CAPACITY,
     "PSL013": Area.METRICS,
     "PSL023": Area.CAPACITY,
 }
-"""Rules about what a check examines more closely: left out if that check found something."""
+"""Lint rules about what a check examines more closely: left out if there is a finding of that area."""
 
 
 class Examination(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,6 +68,7 @@ class Examination(msgspec.Struct, frozen=True, rename="camel"):
         state, severity, reason: as in `podscaler.observe.health`.
         summary: the sentence of `podscaler explain`; empty if it could not be decided.
         findings: the most important first.
+        sections: the facts that were checked, one section for each check.
         notes: what could not be read, a sentence each.
     """
 
@@ -89,55 +94,73 @@ class _Facts:
 
     Attributes:
         status_manager: the manager that wrote the status last; empty: not known.
+        explain_result: the explanation of what the controller would decide now.
+        queries: the queries to the metrics APIs that this decision needed.
+        pods: those of the target.
+        api_services: all APIServices, of whatever group.
+        snapshot: what the linter reads of the namespace.
     """
 
     autoscaler: Autoscaler
     status_manager: str
-    result: ExplainResult | None
+    explain_result: ExplainResult | None
     queries: QueryRecorder
     objects: AutoscalerObjects
     pods: Sequence[JsonObject] | None = None
-    services: Sequence[JsonObject] | None = None
+    api_services: Sequence[JsonObject] | None = None
     nodes: Sequence[JsonObject] | None = None
     snapshot: ClusterSnapshot | None = None
 
     @property
     def kubectl_name(self) -> str:
-        """`hpa web`."""
-        return f"{'hpa' if self.autoscaler.kind is HPA else self.autoscaler.kind.flag} {self.autoscaler.metadata.name}"
+        """The kind and name for kubectl: `hpa web`."""
+        kind = "hpa" if self.autoscaler.kind is HPA else self.autoscaler.kind.flag
+        return f"{kind} {self.autoscaler.metadata.name}"
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace of the decision; None if it could not be computed."""
+        return self.explain_result.explanation.trace if self.explain_result is not None else None
+
+    @property
+    def manager(self) -> ManagingController | None:
+        """The controller that manages the autoscaler."""
+        return self.explain_result.manager if self.explain_result is not None else None
 
 
 async def examine(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> Examination:
     """The examination of the requested autoscaler.
 
-    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler or several;
+    StatusError if the autoscaler may not be read.
     """
     async with explain_cluster.connected(config, clock, "doctor") as client:
         namespace = request.namespace or config.namespace
         settings = controller.settings.decision
         autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings)
-        autoscaler = autoscalers.meant_by(request, namespace)
+        autoscaler = autoscalers.get_requested(request, namespace)
         write = autoscalers.writes.get(autoscaler.metadata.uid)
         notes: list[str] = []
         async with explain_cluster.open_cluster(client, controller, clock) as cluster:
             queries = QueryRecorder(cluster.metrics, clock)
             effective = await SettingsFinder(client, controller).find(write)
-            recorded = replace(cluster, metrics=queries)
-            explainer = AutoscalerExplainer(recorded, Neighbourhood(recorded, autoscalers), effective)
-            explanation_result = await _explained(explainer, request, autoscaler, notes)
+            recording_cluster = replace(cluster, metrics=queries)
+            neighbourhood = Neighbourhood(recording_cluster, autoscalers)
+            explainer = AutoscalerExplainer(recording_cluster, neighbourhood, effective)
+            explain_result = await _explain(explainer, request, autoscaler, notes)
         reader = RelatedObjectsReader(client, clock, notes)
-        objects = await reader.around(autoscaler)
-        facts = _Facts(autoscaler, write.manager if write else "", explanation_result, queries, objects)
+        objects = await reader.read_around(autoscaler)
+        facts = _Facts(autoscaler, write.manager if write else "", explain_result, queries, objects)
         await _read_rest(facts, reader, client, clock)
-    return _judged(facts, clock.now_ns())
+    return _examination_of(facts, clock.now_ns())
 
 
-async def _explained(
+async def _explain(
     explainer: AutoscalerExplainer, request: ExplainRequest, autoscaler: Autoscaler, notes: list[str]
 ) -> ExplainResult | None:
-    """The explanation; None with a note where something that it needs may not be read. Raises TransportError."""
+    """The explanation; None with a note where something that it needs cannot be read. Raises TransportError."""
     try:
-        return await explainer.answer(request, autoscaler)
+        return await explainer.explain(request, autoscaler)
     except TransportError:
         raise
     except StatusError as error:
@@ -148,13 +171,13 @@ async def _explained(
 async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client, clock: Clock) -> None:
     """Read what the checks need besides the decision; what may not be read is noted."""
     namespace = facts.autoscaler.metadata.namespace
-    trace = facts.result.explanation.trace if facts.result is not None else None
+    trace = facts.trace
     selector = trace.selection.selector if trace is not None and trace.selection is not None else ""
     if selector:
         query = [("labelSelector", selector)]
         facts.pods = await reader.attempt("pods", lambda: reader.read_all("", "v1", namespace, "pods", query))
     group = "apiregistration.k8s.io"
-    facts.services = await reader.attempt("APIServices", lambda: reader.read_all(group, "v1", "", "apiservices"))
+    facts.api_services = await reader.attempt("APIServices", lambda: reader.read_all(group, "v1", "", "apiservices"))
     facts.nodes = await reader.attempt("nodes", lambda: reader.read_all("", "v1", "", "nodes"))
     facts.snapshot = await reader.attempt(
         "objects for lint", lambda: cluster_reader.read_with(client, [namespace], [], clock)
@@ -162,60 +185,60 @@ async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client
     reader.notes += facts.snapshot.notes if facts.snapshot is not None else []
 
 
-def _judged(facts: _Facts, now_ns: int) -> Examination:
-    """All checks of what was read."""
+def _examination_of(facts: _Facts, now_ns: int) -> Examination:
+    """The results of all checks of what was read."""
     meta = facts.autoscaler.metadata
     state = health.of(facts.autoscaler.wire)
     found_events = events.read(facts.objects.events)
     last_scale_ns = events.instant_ns(facts.autoscaler.wire.status.last_scale_time)
-    checks = [
+    other_checks = [
         metric_checks.check(_metric_facts(facts), now_ns),
-        pod_checks.check(facts.pods, _utilized(facts.autoscaler), now_ns),
+        pod_checks.check(facts.pods, _utilized_resources(facts.autoscaler), now_ns),
         scale_writers.check(facts.objects.target, facts.status_manager, last_scale_ns, now_ns),
         capacity_checks.check(_capacity_facts(facts)),
         events.check(found_events, now_ns, meta.namespace),
     ]
-    ordered_findings = [finding for check in checks for finding in check.findings]
-    checks = [_state_check(facts, state, ordered_findings, now_ns), *checks]
-    ordered_findings = [finding for check in checks for finding in check.findings]
-    ordered_findings += _lint_findings(facts, {ordered_finding.area for ordered_finding in ordered_findings})
+    other_findings = [finding for check in other_checks for finding in check.findings]
+    state_check = _check_state(facts, state, other_findings, now_ns)
+    checked_findings = [*state_check.findings, *other_findings]
+    lint_findings = _lint_findings(facts, {finding.area for finding in checked_findings})
     return Examination(
         autoscaler="/".join(facts.autoscaler.key),
         now=now_ns,
         state=state.state.value,
         severity=int(state.severity),
         reason=state.reason,
-        summary=facts.result.explanation.summary if facts.result is not None else "",
-        findings=findings.ordered(ordered_findings),
-        sections=tuple([check.section for check in checks]),
+        summary=facts.explain_result.explanation.summary if facts.explain_result is not None else "",
+        findings=findings.ordered([*checked_findings, *lint_findings]),
+        sections=tuple([check.section for check in (state_check, *other_checks)]),
         notes=tuple(dict.fromkeys(facts.objects.notes)),
     )
 
 
-def _state_check(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> Checked:
+def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> Checked:
     """The state of the autoscaler and of its controller; `other_findings` are those of the other checks."""
     duration = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
     lines = [("state", f"{state.state}{duration}")]
     if state.reason:
         lines.append(("reason", state.reason))
-    if facts.result is not None and facts.result.manager is not None and facts.result.manager.section is not None:
-        lines += [(line.label, line.text) for line in facts.result.manager.section.lines]
+    if facts.manager is not None and facts.manager.section is not None:
+        lines += [(line.label, line.text) for line in facts.manager.section.lines]
     return Checked(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
 
 
 def _state_findings(
     facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int
 ) -> Iterator[DoctorFinding]:
-    """The findings about the state; one that a finding about metrics explains is left out."""
+    """The findings about the state; a state that a finding about metrics explains is left out."""
     has_metric_error = any(
         finding.area is Area.METRICS and finding.level is FindingLevel.ERROR for finding in other_findings
     )
     is_explained = state.state in _METRIC_STATES and has_metric_error
     if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
-        level = _LEVELS[state.severity]
+        level = _LEVEL_BY_HEALTH[state.severity]
         yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
     yield from _unsynced(facts, now_ns)
-    lease = facts.result.manager.lease if facts.result is not None and facts.result.manager is not None else None
+    lease = facts.manager.lease if facts.manager is not None else None
     if lease is not None and not lease.is_live and facts.status_manager.startswith(installation.MANAGER):
         message = f"nobody holds the Lease {lease.name} of the controller that wrote the status"
         fix = "see whether its pods run: kubectl get pods -A -l app.kubernetes.io/name=podscaler"
@@ -223,7 +246,7 @@ def _state_findings(
 
 
 _METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
-_LEVELS = {
+_LEVEL_BY_HEALTH = {
     HealthSeverity.FINE: FindingLevel.NOTE,
     HealthSeverity.NOTABLE: FindingLevel.NOTE,
     HealthSeverity.LIMITED: FindingLevel.WARNING,
@@ -235,8 +258,9 @@ def _state_fix(facts: _Facts, state: Health) -> str:
     """What to do about the state: a command or a sentence; empty if nothing is known."""
     namespace, spec = facts.autoscaler.metadata.namespace, facts.autoscaler.wire.spec
     reference = spec.scale_target_ref
+    explanation = facts.explain_result.explanation if facts.explain_result is not None else None
     if state.state is HealthState.AT_MAXIMUM:
-        desired_replicas = facts.result.explanation.verdict.wanted if facts.result is not None else None
+        desired_replicas = explanation.verdict.wanted if explanation is not None else None
         raised_maximum = max(desired_replicas or 0, spec.max_replicas + 1)
         patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
         return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{raised_maximum}}}}}\''
@@ -244,12 +268,11 @@ def _state_fix(facts: _Facts, state: Health) -> str:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
     if state.state is HealthState.UNKNOWN:
         return "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
-    advices = facts.result.explanation.advice if facts.result is not None else ()
-    return advice.for_error(state.reason) or next(iter(advices), "")
+    return advice.for_error(state.reason) or next(iter(explanation.advice if explanation is not None else ()), "")
 
 
 def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
-    """A finding where the latest spec is older than UNSYNCED_NS and no controller has looked at it."""
+    """A finding if the spec is older than UNSYNCED_NS and not synced; none where the object does not show that."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
     field_writes = scale_writers.field_writes(facts.objects.autoscaler)
@@ -265,36 +288,36 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
 
 
 def _metric_facts(facts: _Facts) -> MetricFacts:
-    """The facts for `metric_checks.check`; the APIService of external metrics counts only if one is read there."""
-    trace = facts.result.explanation.trace if facts.result is not None else None
+    """The facts for `metric_checks.check`; external metrics of MetricSources need no APIService."""
+    trace = facts.trace
     metrics = facts.autoscaler.wire.spec.metrics or ()
     metric_types = [metric.type for metric in metrics if metric.type in _KNOWN_TYPES]
     groups = list(dict.fromkeys(served_metrics.GROUPS[metric_type] for metric_type in metric_types))
-    if trace is not None and any(step.query for step in trace.metrics):
+    if trace is not None and any(step.query for step in trace.metrics):  # a query that a MetricSource names
         groups = [group for group in groups if group != served_metrics.EXTERNAL]
-    services = {} if facts.services is None else {group: _service(facts.services, group) for group in groups}
-    return MetricFacts(trace, facts.queries.queries, services)
+    listed = facts.api_services
+    api_services = {} if listed is None else {group: _find_api_service(listed, group) for group in groups}
+    return MetricFacts(trace, facts.queries.queries, api_services)
 
 
 _KNOWN_TYPES = frozenset(served_metrics.GROUPS)
 
 
-def _service(services: Sequence[JsonObject], group: str) -> JsonObject | None:
+def _find_api_service(api_services: Sequence[JsonObject], group: str) -> JsonObject | None:
     """The APIService of a group, one that is not Available before others; None if there is none."""
-    matching = [service for service in services if (service.get("spec") or {}).get("group") == group]
+    matching = [service for service in api_services if (service.get("spec") or {}).get("group") == group]
     return min(matching, key=metric_checks.is_available, default=None)
 
 
-def _utilized(autoscaler: Autoscaler) -> list[str]:
-    """The resources whose utilization the autoscaler uses, of whole pods."""
+def _utilized_resources(autoscaler: Autoscaler) -> list[str]:
+    """The resources of whole pods whose utilization the autoscaler uses; those of ContainerResource are left out."""
     sources = [metric.resource for metric in autoscaler.wire.spec.metrics or () if metric.resource is not None]
     return [source.name for source in sources if source.target.average_utilization is not None]
 
 
 def _capacity_facts(facts: _Facts) -> CapacityFacts:
     """The facts for `capacity_checks.check`."""
-    trace = facts.result.explanation.trace if facts.result is not None else None
-    replicas = trace.current_replicas if trace is not None else None
+    replicas = facts.trace.current_replicas if facts.trace is not None else None
     return CapacityFacts(
         namespace=facts.autoscaler.metadata.namespace,
         kubectl_name=facts.kubectl_name,
@@ -308,12 +331,12 @@ def _capacity_facts(facts: _Facts) -> CapacityFacts:
 
 
 def _workload(facts: _Facts) -> Workload | None:
-    """The target with its pod template as the linter reads it; None if it is not known."""
+    """The target with its pod template as the linter reads it; None if that is not known."""
     if facts.snapshot is None:
         return None
     context = LintContext(facts.snapshot.items, facts.snapshot.cluster)
     for autoscaler in context.autoscalers:
-        if _is_meant(facts, autoscaler.item.kind, autoscaler.item.namespace, autoscaler.item.name):
+        if _is_examined(facts, autoscaler.item.kind, autoscaler.item.namespace, autoscaler.item.name):
             return workloads.target_of(autoscaler, context)
     return None
 
@@ -325,29 +348,23 @@ def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
     return [item.written for item in facts.snapshot.items if item.kind == kind and not item.group]
 
 
-def _is_meant(facts: _Facts, kind: str, namespace: str, name: str) -> bool:
-    """Whether this names the autoscaler."""
+def _is_examined(facts: _Facts, kind: str, namespace: str, name: str) -> bool:
+    """Whether these name the examined autoscaler."""
     meta = facts.autoscaler.metadata
     return (kind, namespace, name) == (facts.autoscaler.kind.kind, meta.namespace, meta.name)
 
 
-def _lint_findings(facts: _Facts, examined: set[Area]) -> Iterator[DoctorFinding]:
-    """The lint findings about the autoscaler and its target, without those that the checks made already."""
+def _lint_findings(facts: _Facts, areas: set[Area]) -> Iterator[DoctorFinding]:
+    """The lint findings about the autoscaler and its target; `areas` are those of the findings of the checks."""
     if facts.snapshot is None:
         return
     target, namespace = facts.objects.target, facts.autoscaler.metadata.namespace
+    target_identity = (target.get("kind"), namespace, name_of(target)) if target is not None else None
     for lint_finding in linter.lint(facts.snapshot.items, facts.snapshot.cluster):
-        is_target = target is not None and (lint_finding.kind, lint_finding.namespace, lint_finding.name) == (
-            target.get("kind"),
-            namespace,
-            name_of(target),
-        )
-        if not is_target and not _is_meant(facts, lint_finding.kind, lint_finding.namespace, lint_finding.name):
+        identity = (lint_finding.kind, lint_finding.namespace, lint_finding.name)
+        if identity != target_identity and not _is_examined(facts, *identity):
             continue
-        if _LINT_AREAS.get(lint_finding.rule.id) not in examined:
-            message = (
-                f"{lint_finding.rule.id} {lint_finding.field}: {lint_finding.message}"
-                if lint_finding.field
-                else f"{lint_finding.rule.id}: {lint_finding.message}"
-            )
-            yield DoctorFinding(_LINT_LEVELS[lint_finding.rule.severity], Area.LINT, message, lint_finding.fix)
+        if _AREA_BY_LINT_RULE.get(lint_finding.rule.id) not in areas:
+            place = f"{lint_finding.rule.id} {lint_finding.field}".rstrip()
+            level = _LEVEL_BY_LINT_SEVERITY[lint_finding.rule.severity]
+            yield DoctorFinding(level, Area.LINT, f"{place}: {lint_finding.message}", lint_finding.fix)

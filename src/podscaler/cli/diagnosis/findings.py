@@ -1,7 +1,8 @@
 """What `podscaler doctor` reports: findings, each with what to do about it, and sections of facts.
 
-Made by the checks (`metric_checks`, `pod_checks`, `scale_writers`, `capacity_checks`, `event_checks`), which are pure
-functions of what was read; `doctor` sorts and prints them. Sections have the form of those of `podscaler explain`.
+Made by the checks (`metric_checks`, `pod_checks`, `scale_writers`, `capacity_checks`, `events`), which are pure
+functions of what was read; `podscaler.cli.diagnosis.examination` calls them and sorts the findings,
+`podscaler.cli.diagnosis.doctor` prints them. Sections have the form of those of `podscaler explain`.
 """
 
 from collections.abc import Sequence
@@ -55,13 +56,16 @@ class Checked:
     findings: tuple[DoctorFinding, ...] = ()
 
 
-_LEVELS, _AREAS = list(FindingLevel), list(Area)
+_LEVEL_ORDER, _AREA_ORDER = list(FindingLevel), list(Area)
 
 
 def ordered(findings: Sequence[DoctorFinding]) -> tuple[DoctorFinding, ...]:
-    """The findings without repetitions, the most important first."""
-    distinct = dict.fromkeys(findings)
-    return tuple(sorted(distinct, key=lambda finding: (_LEVELS.index(finding.level), _AREAS.index(finding.area))))
+    """The findings without repetitions, the most important first: by level, then by area."""
+
+    def rank(finding: DoctorFinding) -> tuple[int, int]:
+        return _LEVEL_ORDER.index(finding.level), _AREA_ORDER.index(finding.area)
+
+    return tuple(sorted(dict.fromkeys(findings), key=rank))
 
 
 def section(title: str, lines: Sequence[tuple[str, str]]) -> Section:

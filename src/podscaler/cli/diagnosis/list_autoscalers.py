@@ -1,7 +1,8 @@
 """`podscaler list`: the autoscalers of a cluster, each with its state in a word, its replicas and its metrics.
 
-Read from the objects alone, their conditions and statuses, so that it works for whichever controller decides. The
-states are those of `podscaler.observe.health`; the reading is that of `podscaler explain`.
+Read from the conditions and statuses of the objects alone, so that it works for whichever controller decides. The
+states are those of `podscaler.observe.health`; the reading is that of `podscaler explain`. A new column: an attribute
+of ListedAutoscaler, which is a field of the JSON output, and a cell in `_Table` (docs/list.md).
 """
 
 import asyncio
@@ -28,8 +29,8 @@ from podscaler.kube.transport.config import Config
 from podscaler.observe import health
 
 MILLISECOND_NS = 1_000_000
-TARGET_WIDTH = 60
-"""The table cuts targets that are longer, unless it is wide."""
+TARGETS_WIDTH = 60
+"""The characters of the column TARGETS; longer texts are cut, unless the table is wide."""
 EXAMPLE = """\b
 Examples:
   podscaler list -A
@@ -52,9 +53,11 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         state, severity, reason: as in `podscaler.observe.health`.
-        replicas, desired: of the target at the latest sync, and what that sync wanted; None if nothing was reported, or
-            the latest sync came to no conclusion.
-        since: since when it is in this state, at most.
+        target: the scaled object, `Kind/name`.
+        replicas: of the target at the latest sync; None if the status has no conditions.
+        desired: the replicas that the latest sync decided on; None likewise, and if it could decide nothing.
+        min, max: the limits of the spec.
+        since: the earliest instant at which this state can have begun.
         decided_by: the field manager that wrote the status; empty: not known.
     """
 
@@ -80,7 +83,7 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
         return self.severity >= health.HealthSeverity.LIMITED
 
     @property
-    def shown(self) -> str:
+    def command_name(self) -> str:
         """The name for other commands: with the kind for a PodAutoscaler."""
         return self.name if self.kind == HPA.kind else f"{self.kind.lower()}/{self.name}"
 
@@ -92,12 +95,7 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
 @kubeconfig_options
 def command(
-    all_namespaces: bool,
-    namespace: str | None,
-    problem: bool,
-    output: str,
-    kubeconfig: str | None,
-    context: str | None,
+    all_namespaces: bool, namespace: str | None, problem: bool, output: str, kubeconfig: str | None, context: str | None
 ) -> None:
     """List the autoscalers of a cluster with what they do.
 
@@ -110,15 +108,15 @@ def command(
     if all_namespaces and namespace:
         raise UsageError("--namespace and --all-namespaces exclude each other")
     config = locate.find_config(kubeconfig, context)
-    namespaces = "" if all_namespaces else namespace or config.namespace
+    read_namespace = "" if all_namespaces else namespace or config.namespace
     clock = SystemClock()
-    autoscalers = asyncio.run(read(config, namespaces, clock))
+    autoscalers = asyncio.run(read(config, read_namespace, clock))
     rows = sorted(filter(lambda row: row.is_problem, autoscalers), key=_by_severity) if problem else autoscalers
     if output == "json":
         click.echo(_json(rows, config, clock))
         return
     if not rows:
-        click.echo(_empty_text(len(autoscalers), namespaces))
+        click.echo(_empty_text(len(autoscalers), read_namespace))
         return
     table = _Table(has_namespace=all_namespaces, is_wide=output == "wide", has_reason=problem or output == "wide")
     click.echo("\n".join(text_table.lines([table.header(), *(table.cells(row, clock.now_ns()) for row in rows)])))
@@ -127,7 +125,8 @@ def command(
 async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutoscaler]:
     """The autoscalers of a namespace (empty: of all), by namespace and name.
 
-    Raises UsageError if the cluster cannot be reached, or does not let the user list them.
+    Raises UsageError if the cluster cannot be reached, or does not let the user list HorizontalPodAutoscalers;
+    StatusError for other failures. PodAutoscalers that cannot be listed are left out.
     """
     from podscaler.cli.explain import explain_autoscalers, explain_cluster
 
@@ -140,11 +139,11 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
         writes = read_autoscalers.writes
-        rows = [of(autoscaler, writes.get(autoscaler.metadata.uid)) for autoscaler in read_autoscalers.all_of(None)]
+        rows = [row_of(autoscaler, writes.get(autoscaler.metadata.uid)) for autoscaler in read_autoscalers.all_of(None)]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 
-def of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscaler:
+def row_of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscaler:
     """The row of an autoscaler; `write`: the last write of its status, None if it is not known."""
     wire = autoscaler.wire
     status, spec = wire.status, wire.spec
@@ -170,14 +169,14 @@ def of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscaler:
 
 
 def _metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
-    """Each metric of the spec with its value of the status at the same position."""
+    """Each metric of the spec with its value in the status, which has the metrics in the same order."""
     current: list[dict[str, Any]] = msgspec.to_builtins(autoscaler.wire.status.current_metrics or ())
     for index, spec in enumerate(autoscaler.wire.spec.metrics or ()):
         status = current[index] if index < len(current) else {}
-        yield ListedMetric(_name(spec), spec.type, hpa_table.targets([msgspec.to_builtins(spec)], [status]))
+        yield ListedMetric(_metric_name(spec), spec.type, hpa_table.targets([msgspec.to_builtins(spec)], [status]))
 
 
-def _name(spec: MetricSpec) -> str:
+def _metric_name(spec: MetricSpec) -> str:
     """The name of the metric or the resource; empty for a type that is not known."""
     resource = spec.resource or spec.container_resource
     if resource is not None:
@@ -195,6 +194,7 @@ def _milliseconds(timestamp: str | None) -> int | None:
 
 
 def _by_severity(row: ListedAutoscaler) -> tuple[int, str, str, str]:
+    """The sort key by which the worst autoscalers come first."""
     return -row.severity, row.namespace, row.name, row.kind
 
 
@@ -233,17 +233,17 @@ class _Table:
     def cells(self, row: ListedAutoscaler, now_ns: int) -> list[str]:
         """The cells of a row."""
         targets = ", ".join(metric.text for metric in row.metrics) or printing.NONE
-        if len(targets) > TARGET_WIDTH and not self._is_wide:
-            targets = f"{targets[: TARGET_WIDTH - 3]}..."
+        if len(targets) > TARGETS_WIDTH and not self._is_wide:
+            targets = f"{targets[: TARGETS_WIDTH - 3]}..."
         cells = [
-            row.shown,
+            row.command_name,
             row.state,
-            _count(row.replicas),
-            _count(row.desired),
+            _count_text(row.replicas),
+            _count_text(row.desired),
             str(row.min),
             str(row.max),
             targets,
-            _age(row.since, now_ns),
+            _age_text(row.since, now_ns),
         ]
         return self._row(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
 
@@ -257,11 +257,11 @@ class _Table:
         ]
 
 
-def _count(replicas: int | None) -> str:
+def _count_text(replicas: int | None) -> str:
     return "-" if replicas is None else str(replicas)
 
 
-def _age(since_ms: int | None, now_ns: int) -> str:
+def _age_text(since_ms: int | None, now_ns: int) -> str:
     """The time since an instant (None: not known) for the table."""
     if since_ms is None:
         return printing.UNKNOWN

@@ -1,7 +1,7 @@
 """Checks the metrics of an autoscaler: the API behind each, whether it answers, and how old its values are.
 
-`podscaler doctor` wraps the metrics source of `podscaler explain` in a QueryRecorder, so that the queries are those of
-the controller and each is sent once; `check` is pure.
+`podscaler.cli.diagnosis.examination` wraps the metrics source of `podscaler explain` in a QueryRecorder, so that the
+queries are those of the controller and each is sent once, and calls `check`, which is pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ AHEAD_NS = 30 * NANOSECONDS
 
 @dataclass(slots=True)
 class RecordedQuery:
-    """One query and what came of it.
+    """One query and its result.
 
     Attributes:
-        response: None if it failed.
+        response: None if the query failed.
         error: the failure, else empty.
-        took_s: until the response.
+        took_s: seconds until the response or the failure.
     """
 
     query: MetricQuery[Any]
@@ -51,7 +51,7 @@ class RecordedQuery:
 
     @property
     def group(self) -> str:
-        """The API group that answers it."""
+        """The API group that serves the query."""
         return group_of(self.query)
 
 
@@ -63,14 +63,13 @@ def group_of(query: MetricQuery[Any]) -> str:
 
 
 class QueryRecorder:
-    """A MetricsSource that passes queries on and keeps what came of them.
+    """A MetricsSource that passes queries on and keeps their results.
 
     Args:
-        source: answers the queries.
-        clock: measures how long that takes.
+        source: responds to the queries.
 
     Attributes:
-        queries: all so far, in order.
+        queries: all so far, in the order of their ends.
     """
 
     def __init__(self, source: MetricsSource, clock: Clock) -> None:
@@ -92,23 +91,24 @@ class QueryRecorder:
 
 @dataclass(frozen=True, slots=True)
 class MetricFacts:
-    """What `check` judges.
+    """The input of `check`.
 
     Attributes:
         trace: of the decision that sent the queries; None if it could not be decided.
-        services: the APIService of each group that was asked for it, by group; None if there is none. Groups whose
-            APIService may not be read are missing.
+        queries: with their results.
+        api_services: the APIService of each API group that the metrics need, by group; None if there is none. Empty
+            if APIServices may not be read.
     """
 
     trace: Trace | None
     queries: Sequence[RecordedQuery]
-    services: Mapping[str, JsonObject | None] = field(default_factory=dict)
+    api_services: Mapping[str, JsonObject | None] = field(default_factory=dict)
 
     @property
-    def unserved(self) -> frozenset[str]:
-        """The groups without an APIService that answered no query."""
-        answered = {query.group for query in self.queries if query.response is not None}
-        return frozenset(group for group, service in self.services.items() if service is None) - answered
+    def unserved_groups(self) -> frozenset[str]:
+        """The groups without an APIService that served no query: an API server may serve a group by itself."""
+        responding = {query.group for query in self.queries if query.response is not None}
+        return frozenset(group for group, api_service in self.api_services.items() if api_service is None) - responding
 
 
 def check(facts: MetricFacts, now_ns: int) -> Checked:
@@ -120,17 +120,17 @@ def check(facts: MetricFacts, now_ns: int) -> Checked:
     findings: list[DoctorFinding] = []
     for step in facts.trace.metrics if facts.trace is not None else ():
         lines.append((metric_words.name(step), _metric_text(step)))
-        if served_metrics.GROUPS.get(step.type) not in facts.unserved:
+        if served_metrics.GROUPS.get(step.type) not in facts.unserved_groups:
             findings += _step_findings(step)
-    for group, service in facts.services.items():
-        lines.append((group, _service_text(service)))
-        if service is not None:
-            findings += _of_service(service)
-        elif group in facts.unserved:
-            findings.append(_unserved(group))
-    for query in facts.queries:
-        lines.append((_query_name(query.query), _query_text(query, now_ns)))
-        findings += _of_ages(query, now_ns)
+    for group, api_service in facts.api_services.items():
+        lines.append((group, _api_service_text(api_service)))
+        if api_service is not None:
+            findings += _api_service_findings(api_service)
+        elif group in facts.unserved_groups:
+            findings.append(_unserved_finding(group))
+    for recorded_query in facts.queries:
+        lines.append((_query_name(recorded_query.query), _query_text(recorded_query, now_ns)))
+        findings += _age_findings(recorded_query, now_ns)
     return Checked(section("Metrics", lines or [("", "none was asked for")]), tuple(findings))
 
 
@@ -161,36 +161,36 @@ def _step_findings(step: MetricStep) -> list[DoctorFinding]:
     return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, fix)]
 
 
-def _service_text(service: JsonObject | None) -> str:
+def _api_service_text(api_service: JsonObject | None) -> str:
     """What serves the API of an APIService, and whether it is Available."""
-    if service is None:
+    if api_service is None:
         return "no APIService"
-    server = _where(service)
-    if is_available(service):
+    server = _server_name(api_service)
+    if is_available(api_service):
         return f"served by {server}, Available"
-    available = _available(service)
-    reason = available.get("reason") or "no condition Available"
-    return f"served by {server}, not Available: {reason}: {available.get('message', '')}"
+    condition = _available_condition(api_service)
+    reason = condition.get("reason") or "no condition Available"
+    return f"served by {server}, not Available: {reason}: {condition.get('message', '')}"
 
 
-def _where(service: JsonObject) -> str:
+def _server_name(api_service: JsonObject) -> str:
     """The Service behind an APIService: `Service kube-system/metrics-server`; `the API server` where there is none."""
-    reference = (service.get("spec") or {}).get("service") or {}
+    reference = (api_service.get("spec") or {}).get("service") or {}
     return f"Service {reference.get('namespace')}/{reference.get('name')}" if reference else "the API server"
 
 
-def _available(service: JsonObject) -> Mapping[str, Any]:
+def _available_condition(api_service: JsonObject) -> Mapping[str, Any]:
     """The condition Available of an APIService as its JSON object; empty if there is none."""
-    conditions = (service.get("status") or {}).get("conditions") or ()
+    conditions = (api_service.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == "Available"), {})
 
 
-def is_available(service: JsonObject) -> bool:
-    """Whether an APIService has the condition Available."""
-    return _available(service).get("status") == "True"
+def is_available(api_service: JsonObject) -> bool:
+    """Whether the condition Available of an APIService is True."""
+    return _available_condition(api_service).get("status") == "True"
 
 
-_INSTALL = {
+_INSTALL_ADVICE = {
     metrics_apis.RESOURCE_GROUP: "install metrics-server, or run `podscaler adapter --resource`",
     metrics_apis.CUSTOM_GROUP: "install an adapter that serves it, such as prometheus-adapter or `podscaler adapter`",
     metrics_apis.EXTERNAL_GROUP: "install an adapter that serves it, or name the metric's system in a MetricSource",
@@ -198,30 +198,30 @@ _INSTALL = {
 """What to do where nothing serves a group."""
 
 
-def _unserved(group: str) -> DoctorFinding:
+def _unserved_finding(group: str) -> DoctorFinding:
     message = f"nothing serves {group}: there is no APIService of that group"
-    return DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, _INSTALL[group])
+    return DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, _INSTALL_ADVICE[group])
 
 
-def _of_service(service: JsonObject) -> list[DoctorFinding]:
-    """A finding if the APIService of a metrics API is not Available."""
-    if is_available(service):
+def _api_service_findings(api_service: JsonObject) -> list[DoctorFinding]:
+    """A finding if the APIService of a metrics API is not Available; else empty."""
+    if is_available(api_service):
         return []
-    available = _available(service)
-    reference = (service.get("spec") or {}).get("service") or {}
-    name = str(service.get("metadata", {}).get("name", ""))
+    condition = _available_condition(api_service)
+    reference = (api_service.get("spec") or {}).get("service") or {}
+    name = str(api_service.get("metadata", {}).get("name", ""))
     fix = f"kubectl describe apiservice {name}"
     if reference:
         namespace, service_name = reference.get("namespace"), reference.get("name")
         fix = f"kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service_name}; {fix}"
-    reason = available.get("reason") or "no condition"
-    message = f"APIService {name} is not Available ({reason}): {available.get('message', '')}"
+    reason = condition.get("reason") or "no condition"
+    message = f"APIService {name} is not Available ({reason}): {condition.get('message', '')}"
     return [DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, fix)]
 
 
 def _query_name(query: MetricQuery[Any]) -> str:
     """The name of a query in sentences: `query of METRIC`."""
-    metric = getattr(query, "metric", "")
+    metric = getattr(query, "metric", "")  # a ResourceMetricsQuery has none: it is about CPU and memory
     return f"query of {metric or 'the usage of pods'}"
 
 
@@ -259,7 +259,7 @@ def _windows_ns(query: RecordedQuery) -> list[int]:
 
 def _window_ns(measured: Any) -> int:
     """The window over which a value was measured, in ns; 0 if it has none."""
-    if not isinstance(measured, metrics.PodMetrics):
+    if not isinstance(measured, metrics.PodMetrics):  # a value of custom.metrics.k8s.io or external.metrics.k8s.io
         return (measured.window_s or 0) * NANOSECONDS
     try:
         return duration.parse(measured.window)
@@ -267,8 +267,8 @@ def _window_ns(measured: Any) -> int:
         return 0
 
 
-def _of_ages(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
-    """A finding if values are old, or in the future by this machine's clock."""
+def _age_findings(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
+    """A finding if values are in the future by this machine's clock, or else old; else empty."""
     instants_ns = _instants_ns(query)
     if not instants_ns:
         return []

@@ -1,7 +1,7 @@
 """Checks the pods of an autoscaler's target: pending, crashing, not ready, without requests; pure.
 
-Called by `podscaler doctor`. The state of a pod is the word that `kubectl get pods` prints. Pods with the same state
-and reason are one finding, which names some of them.
+Called by `podscaler.cli.diagnosis.examination`. The state of a pod is the word that `kubectl get pods` prints. Pods
+with the same state and trouble are one finding, which names some of them.
 """
 
 from collections import defaultdict
@@ -17,9 +17,10 @@ from podscaler.explain import wording
 
 STARTING_NS = 60 * NANOSECONDS
 """A pod that is not ready for so long after its start is no finding."""
-PODS_SHOWN = 3
-_HEALTHY = frozenset({"Running", "Completed", "Succeeded", "Terminating"})
-_NEEDS_LOGS = frozenset({"CrashLoopBackOff", "Error", "OOMKilled", "StartError", "ContainerStatusUnknown"})
+SHOWN_PODS_MAX = 3
+_HEALTHY_STATES = frozenset({"Running", "Completed", "Succeeded", "Terminating"})
+_STATES_WITH_LOGS = frozenset({"CrashLoopBackOff", "Error", "OOMKilled", "StartError", "ContainerStatusUnknown"})
+"""States whose finding advises to read the logs of the previous container."""
 
 
 def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: int) -> Checked:
@@ -35,38 +36,39 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
     by_trouble: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
     counts: dict[str, int] = defaultdict(int)
     for pod in pods:
-        word, trouble = _state(pod, now_ns), _trouble(pod, now_ns)
-        counts[word] += 1
+        state, trouble = _state(pod, now_ns), _trouble(pod, now_ns)
+        counts[state] += 1
         if trouble:
-            by_trouble[word, trouble].append(pod)
-    lines = [("pods", ", ".join(f"{number} {word}" for word, number in sorted(counts.items())))]
-    lines += [(word, f"{_names(affected)}: {trouble}") for (word, trouble), affected in by_trouble.items()]
+            by_trouble[state, trouble].append(pod)
+    lines = [("pods", ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))]
+    lines += [(state, f"{_names(affected)}: {trouble}") for (state, trouble), affected in by_trouble.items()]
     missing_requests = list(_without_requests(pods, resources))
     lines += [("requests", sentence) for sentence in missing_requests]
-    findings = [_finding(word, trouble, affected) for (word, trouble), affected in by_trouble.items()]
+    findings = [_trouble_finding(state, trouble, affected) for (state, trouble), affected in by_trouble.items()]
     findings += [_request_finding(sentence) for sentence in missing_requests]
     return Checked(section("Pods", lines), tuple(findings))
 
 
 def _state(pod: JsonObject, now_ns: int) -> str:
-    """`Ready`, or the word of kubectl's column STATUS; `NotReady` for one that runs and is not ready."""
-    word = str(pod_table.PRINTER.row(dict(pod), now_ns)[2])
-    if word == "Running":
+    """The word of kubectl's column STATUS, but `Ready` or `NotReady` in place of `Running`."""
+    _, _, status_word, *_ = pod_table.PRINTER.row(dict(pod), now_ns)  # NAME, READY, STATUS, ...
+    if status_word == "Running":
         return "Ready" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
-    return word
+    return str(status_word)
 
 
 def _trouble(pod: JsonObject, now_ns: int) -> str:
-    """What is wrong with a pod, a phrase; empty if nothing is."""
+    """What is wrong with a pod, a phrase; empty if nothing is, or it started less than STARTING_NS ago."""
     state = _state(pod, now_ns)
     if state == "Ready":
-        return _killed(pod, now_ns)
+        return _memory_kill(pod, now_ns)
     if state == "NotReady":
         started_ns = events.instant_ns((pod.get("status") or {}).get("startTime"))
         if started_ns is not None and now_ns - started_ns < STARTING_NS:
             return ""
-        return str(_condition(pod, "Ready").get("message") or "its readiness probe fails") + _killed(pod, now_ns, "; ")
-    if state in _HEALTHY:
+        reason = str(_condition(pod, "Ready").get("message") or "its readiness probe fails")
+        return reason + _memory_kill(pod, now_ns, separator="; ")
+    if state in _HEALTHY_STATES:
         return ""
     scheduled = _condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
@@ -75,10 +77,10 @@ def _trouble(pod: JsonObject, now_ns: int) -> str:
         created_ns = events.instant_ns(pod.get("metadata", {}).get("creationTimestamp"))
         if created_ns is not None and now_ns - created_ns < STARTING_NS:
             return ""
-    return _waiting(pod) or str((pod.get("status") or {}).get("message") or state)
+    return _container_trouble(pod) or str((pod.get("status") or {}).get("message") or state)
 
 
-def _waiting(pod: JsonObject) -> str:
+def _container_trouble(pod: JsonObject) -> str:
     """Why a container waits or ended, with how often it was restarted; empty if none does."""
     for container in _containers(pod):
         state = container.get("state") or {}
@@ -93,8 +95,8 @@ def _waiting(pod: JsonObject) -> str:
     return ""
 
 
-def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
-    """That a container was killed for memory within the last hour; empty if none was."""
+def _memory_kill(pod: JsonObject, now_ns: int, *, separator: str = "") -> str:
+    """The separator and a phrase that a container was killed for memory within the last hour; empty if none was."""
     for container in _containers(pod):
         ended = (container.get("lastState") or {}).get("terminated") or {}
         ended_ns = events.instant_ns(ended.get("finishedAt"))
@@ -109,10 +111,10 @@ def _containers(pod: JsonObject) -> list[Mapping[str, Any]]:
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
-def _condition(pod: JsonObject, kind: str) -> Mapping[str, Any]:
+def _condition(pod: JsonObject, condition_type: str) -> Mapping[str, Any]:
     """The condition of a pod of that type as its JSON object; empty if there is none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition.get("type") == kind), {})
+    return next((condition for condition in conditions if condition.get("type") == condition_type), {})
 
 
 def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[str]:
@@ -121,7 +123,7 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
         by_container: dict[str, list[JsonObject]] = defaultdict(list)
         for pod in pods:
             spec = pod.get("spec") or {}
-            if (spec.get("resources") or {}).get("requests"):
+            if (spec.get("resources") or {}).get("requests"):  # of the pod as a whole, which suffice
                 continue
             init_containers = spec.get("initContainers") or ()
             sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
@@ -143,19 +145,19 @@ def _request_finding(sentence: str) -> DoctorFinding:
     )
 
 
-def _finding(word: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFinding:
-    """The finding for pods that have the same trouble, with the command to look further."""
+def _trouble_finding(state: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFinding:
+    """The finding for pods that have the same state and trouble, with the command that shows more."""
     first_pod, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
     command = f"kubectl -n {namespace} describe pod {name_of(first_pod)}"
-    if word in _NEEDS_LOGS or "killed for memory" in trouble:
+    if state in _STATES_WITH_LOGS or "killed for memory" in trouble:
         command = f"kubectl -n {namespace} logs {name_of(first_pod)} --all-containers --previous"
     if "killed for memory" in trouble:
         command = f"raise the memory limit of that container, or find the leak: {command}"
-    level = FindingLevel.WARNING if word in ("Ready", "NotReady") else FindingLevel.ERROR
+    level = FindingLevel.WARNING if state in ("Ready", "NotReady") else FindingLevel.ERROR
     subject = wording.count(len(pods), "pod")
     verb = "is" if len(pods) == 1 else "are"
-    return DoctorFinding(level, Area.PODS, f"{subject} {verb} {word} ({_names(pods)}): {trouble}", command)
+    return DoctorFinding(level, Area.PODS, f"{subject} {verb} {state} ({_names(pods)}): {trouble}", command)
 
 
 def _names(pods: Sequence[JsonObject]) -> str:
-    return wording.listed(sorted(map(name_of, pods)), PODS_SHOWN)
+    return wording.listed(sorted(map(name_of, pods)), SHOWN_PODS_MAX)

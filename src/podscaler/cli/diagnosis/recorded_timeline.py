@@ -1,7 +1,7 @@
 """The timeline of the decisions of a recording: an entry for each stretch of syncs with the same outcome, and a plot.
 
-Called by `podscaler timeline --recording`. All syncs are decided again, as in a replay. A folder is read file by file
-in the order of the first syncs, so that a recording with its numbered predecessors is one timeline.
+Called by `podscaler.cli.diagnosis.timeline` for `--recording`. All syncs are decided again, as in a replay. A folder is
+read file by file in the order of the first syncs, so that a recording with its numbered predecessors is one timeline.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,20 @@ from podscaler.explain.verdict import Verdict
 
 PLOT_WIDTH = 60
 PLOT_HEIGHT = 8
-REPLICAS_SIGN, WANTED_SIGN = "#", "o"
+REPLICAS_SIGN, DESIRED_SIGN = "#", "o"
+SHOWN_NAMES_MAX = 10
+"""How many autoscalers an error message lists."""
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 class ReplicaPoint(NamedTuple):
-    """One sync: its instant in ns, the replicas of the target, and what the metrics wanted; None: not known."""
+    """One sync.
+
+    Attributes:
+        at_ns: its instant, since the epoch.
+        replicas: of the target; None: not known.
+        desired: the replicas that the metrics ask for; None: not known.
+    """
 
     at_ns: int
     replicas: int | None
@@ -48,19 +56,18 @@ class RecordedTrack:
     autoscaler: str
     entries: list[TimelineEntry] = field(default_factory=list)
     points: list[ReplicaPoint] = field(default_factory=list)
-    _outcome: Verdict | None = None
+    _latest_outcome: Verdict | None = None
 
     def add(self, decision: Decision, at_ns: int) -> None:
-        """The decision of the next sync."""
+        """Add the decision of the next sync: extend the latest entry if the outcome is the same, else add an entry."""
         outcome = verdict.of(decision.trace)
         self.points.append(ReplicaPoint(at_ns, outcome.current, outcome.wanted))
-        if self._outcome is not None and _is_same(self._outcome, outcome):
-            latest = self.entries[-1]
-            self.entries[-1] = _extended(latest, at_ns)
+        if self._latest_outcome is not None and _is_same(self._latest_outcome, outcome):
+            self.entries[-1] = _extended(self.entries[-1], at_ns)
             return
-        if self.entries:
+        if self.entries:  # the outcome before lasted until this sync, which does not count as one of its times
             self.entries[-1] = _extended(self.entries[-1], at_ns, times=0)
-        self._outcome = outcome
+        self._latest_outcome = outcome
         summary = explained.of_decision(decision).summary
         self.entries.append(TimelineEntry(at_ns, EntryKind.DECISION, self.autoscaler, summary))
 
@@ -75,8 +82,9 @@ def _is_same(earlier: Verdict, later: Verdict) -> bool:
     )
 
 
-def _extended(entry: TimelineEntry, until: int, times: int = 1) -> TimelineEntry:
-    return TimelineEntry(entry.at, entry.kind, entry.subject, entry.text, until, entry.times + times)
+def _extended(entry: TimelineEntry, until_ns: int, times: int = 1) -> TimelineEntry:
+    """The entry, which lasts until `until_ns` and was seen `times` more often."""
+    return TimelineEntry(entry.at, entry.kind, entry.subject, entry.text, until_ns, entry.times + times)
 
 
 def read(path: str, request: ExplainRequest) -> RecordedTrack:
@@ -91,17 +99,19 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     tracks: dict[str, RecordedTrack] = {}
     for file in _files(path):
         _read_file(file, tracks)
-    meant = [track for key, track in tracks.items() if request.matches(key)]
-    if len(meant) == 1:
-        return meant[0]
-    names = wording.listed(explain_request.distinct_names(list(tracks)), shown=10)
-    if meant:
-        raise UsageError(f"{path} has {len(meant)} autoscalers that may be meant, name one: {names}")
-    raise UsageError(f"{path} has no autoscaler {request.shown}; it has {names}" if tracks else f"{path} has no syncs")
+    matching = [track for key, track in tracks.items() if request.matches(key)]
+    if len(matching) == 1:
+        return matching[0]
+    names = wording.listed(explain_request.distinct_names(list(tracks)), shown=SHOWN_NAMES_MAX)
+    if matching:
+        raise UsageError(f"{path} has {len(matching)} autoscalers that may be meant, name one: {names}")
+    raise UsageError(
+        f"{path} has no autoscaler {request.description}; it has {names}" if tracks else f"{path} has no syncs"
+    )
 
 
 def _files(path: str) -> list[str]:
-    """The files of a folder in the order of their first syncs; a file alone."""
+    """The files of a folder in the order of their first syncs; a file alone. Raises UsageError if there is none."""
     if path == recordings.STANDARD or not Path(path).is_dir():
         return [path]
     file_paths = [str(file) for file in sorted(Path(path).iterdir()) if file.name.endswith(_SUFFIXES)]
@@ -122,7 +132,7 @@ def _first_instant(name: str) -> int:
 
 
 def _lines(name: str) -> Iterator[bytes]:
-    """The lines of a file; one that is still being written ends where it ends. Raises UsageError."""
+    """The lines of a file; a compressed one that is still being written ends early. Raises UsageError."""
     with recordings.reading(name) as source:
         try:
             yield from recordings.read_lines(source)
@@ -149,7 +159,7 @@ def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
 
 
 def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
-    """The replicas over time as lines of text: `#` the replicas, `o` what the metrics wanted."""
+    """The replicas (`#`), and what the metrics ask for (`o`), as lines of text; empty for fewer than two points."""
     shown = [point for point in points if point.replicas is not None]
     if len(shown) < 2:
         return
@@ -157,13 +167,13 @@ def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
     highest = max(max(replicas, desired or 0) for replicas, desired in columns) or 1
     height = min(PLOT_HEIGHT, highest)
     width = len(str(highest))
-    yield f"Replicas ({REPLICAS_SIGN}) and what the metrics wanted ({WANTED_SIGN})"
+    yield f"Replicas ({REPLICAS_SIGN}) and what the metrics wanted ({DESIRED_SIGN})"
     for row in range(height, 0, -1):
         label = ""
         if row == height:
             label = str(highest)
         elif row == 1:
-            label = str(-(-highest // height))  # rounded up
+            label = str(-(-highest // height))  # the replicas of one row, rounded up
         signs = "".join(_sign(column, row, highest / height) for column in columns)
         yield f"  {label:>{width}} |{signs}".rstrip()
     begin, end = wording.clock_time(shown[0].at_ns), wording.clock_time(shown[-1].at_ns)
@@ -172,7 +182,7 @@ def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
 
 
 def _columns(points: Sequence[ReplicaPoint]) -> list[tuple[int, int | None]]:
-    """The latest replicas, and what the metrics wanted (None: not known), of each of PLOT_WIDTH slices of time."""
+    """The latest replicas, and what the metrics ask for (None: not known), in each of PLOT_WIDTH slices of time."""
     begin_ns, span_ns = points[0].at_ns, max(points[-1].at_ns - points[0].at_ns, 1)
     columns: list[tuple[int, int | None]] = []
     index = 0
@@ -188,5 +198,5 @@ def _sign(column: tuple[int, int | None], row: int, step: float) -> str:
     """The character of a column in a row, counted from 1 at the bottom, of `step` replicas each."""
     replicas, desired = column
     if desired is not None and (row - 1) * step < desired <= row * step:
-        return WANTED_SIGN
+        return DESIRED_SIGN
     return REPLICAS_SIGN if replicas > (row - 1) * step else " "

@@ -1,6 +1,7 @@
 """Finds who writes the replicas of an autoscaler's target, by the managedFields of the target; pure.
 
-Called by `podscaler doctor` and, for the instants, by `podscaler timeline`. Manifests that set the replicas and other
+`podscaler.cli.diagnosis.examination` calls `check`; it and `podscaler.cli.diagnosis.timeline_entries` read
+`field_writes`. Manifests that set the replicas and other
 autoscalers of the same target are lint rules (PSL005, PSL008, PSL012); this check finds writers that nothing declares,
 such as `kubectl scale` or a pipeline.
 """
@@ -57,15 +58,16 @@ def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | N
     writes = [field_write for field_write in field_writes(target or {}) if field_write.has_replicas]
     lines = [(write.manager, _text(write, now_ns)) for write in writes]
     other_writes = [write for write in writes if not _is_autoscaler(write.manager, status_manager)]
-    findings = [_finding(write, last_scale_ns, now_ns) for write in other_writes if _is_later(write, last_scale_ns)]
+    findings = [_finding(write, last_scale_ns, now_ns) for write in other_writes if _is_after(write, last_scale_ns)]
     return Checked(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
 
 
 def _is_autoscaler(manager: str, status_manager: str) -> bool:
+    """Whether a field manager is a controller of autoscalers: the one that writes the status, or one of the known."""
     return manager in (BUILT_IN, status_manager) or manager.startswith(installation.MANAGER)
 
 
-def _is_later(write: FieldWrite, last_scale_ns: int | None) -> bool:
+def _is_after(write: FieldWrite, last_scale_ns: int | None) -> bool:
     return last_scale_ns is not None and write.at_ns is not None and write.at_ns > last_scale_ns
 
 

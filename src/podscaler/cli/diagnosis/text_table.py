@@ -1,6 +1,7 @@
 """Aligns rows of texts in columns, as kubectl does: three spaces between columns, no spaces at the ends of lines.
 
-Called by the text output of `podscaler list`, `doctor` and `timeline`.
+Called by `podscaler.cli.diagnosis.list_autoscalers`, `podscaler.cli.diagnosis.doctor` and
+`podscaler.cli.diagnosis.timeline`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ GAP = "   "
 
 
 def lines(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """One line for each row; each row has the same number of cells, and control characters are shown escaped."""
+    """One line for each row. All rows have the same number of cells; control characters become spaces."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:

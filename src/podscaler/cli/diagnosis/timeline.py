@@ -1,7 +1,8 @@
 """`podscaler timeline`: what happened to an autoscaler, in order: its recorded decisions, or what the cluster shows.
 
-Reads a recording (`recorded_timeline`) or a cluster (`cluster_timeline`), and prints a table or JSON; with `--follow`
-it goes on with what the watches give, in JSON an entry a line.
+`podscaler.cli.main` registers the command. It reads a recording (`recorded_timeline`) or a cluster
+(`cluster_timeline`), and prints a table or JSON; with `--follow` it goes on with what the watches yield, in JSON an
+entry a line.
 """
 
 import asyncio
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from podscaler.cli.diagnosis.cluster_timeline import AutoscalerTimeline
     from podscaler.kube.transport.config import Config
 
-INTERRUPTED = 130
+INTERRUPTED_STATUS = 130
+"""The exit status after SIGINT, as of a shell."""
 EXAMPLE = """\b
 Examples:
   podscaler timeline web -n shop --since 30m
@@ -65,15 +67,15 @@ def command(
     far as the cluster still has them. Works with any controller, and writes nothing.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    named = explain_request.parse_name(name, namespace)
-    request = ExplainRequest(name=named.name, namespace=named.namespace, kind=named.kind)
+    requested = explain_request.parse_name(name, namespace)
+    request = ExplainRequest(name=requested.name, namespace=requested.namespace, kind=requested.kind)
     if since <= 0:
         raise UsageError("--since must be a time that lies back, such as 30m")
     recording = source["recording"]
     if recording is not None:
         if follow or source["kubeconfig"] or source["context"]:
             raise UsageError("--recording goes with no --follow, --kubeconfig, --context: it reads no cluster")
-        click.echo(_shown(_of_recording(recording, request, since), output))
+        click.echo(_formatted(_read_recording(recording, request, since), output))
         return
     from podscaler.kube.config import locate  # the client takes a while to import
 
@@ -81,10 +83,10 @@ def command(
     try:
         asyncio.run(_print_cluster(config, request, since_ns=since, follow=follow, output=output))
     except KeyboardInterrupt:
-        ctx.exit(INTERRUPTED)
+        ctx.exit(INTERRUPTED_STATUS)
 
 
-def _of_recording(path: str, request: ExplainRequest, since_ns: int) -> "AutoscalerTimeline":
+def _read_recording(path: str, request: ExplainRequest, since_ns: int) -> "AutoscalerTimeline":
     """The timeline up to the last recorded sync. Raises UsageError."""
     from podscaler.cli.diagnosis.cluster_timeline import AutoscalerTimeline
 
@@ -111,11 +113,11 @@ async def _print_cluster(
                 for entry in timeline_part.entries:
                     click.echo(msgspec.json.encode(entry))
             else:
-                click.echo(_shown(timeline_part, output) if is_first else "\n".join(_rows(timeline_part)))
+                click.echo(_formatted(timeline_part, output) if is_first else "\n".join(_rows(timeline_part)))
             is_first = False
 
 
-def _shown(timeline: "AutoscalerTimeline", output: str) -> str:
+def _formatted(timeline: "AutoscalerTimeline", output: str) -> str:
     """The timeline in the output format: `json` or text."""
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(timeline), indent=2).decode()
@@ -140,7 +142,7 @@ def _rows(timeline: "AutoscalerTimeline") -> Iterable[str]:
 
 
 def _cells(entry: TimelineEntry, now_ns: int) -> list[str]:
-    """The cells of an entry: instant, duration, kind, text."""
+    """The cells of an entry: instant, duration, kind, text; a condition lasts since its latest transition."""
     duration = "" if entry.until is None else f"for {wording.span(entry.until - entry.at)}"
     if entry.kind is EntryKind.CONDITION and now_ns - entry.at >= NANOSECONDS:
         duration = f"so far {wording.span(now_ns - entry.at)}"

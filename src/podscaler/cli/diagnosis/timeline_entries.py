@@ -1,9 +1,10 @@
-"""The entries of `podscaler timeline`, and those that the objects of a cluster give; pure.
+"""Defines the entries of `podscaler timeline`, and makes those of the objects of a cluster; pure.
 
-`recorded_timeline` makes entries of recorded decisions. Of a cluster there are: Events of the autoscaler and its
-target, warnings about its ReplicaSets and pods, the creation of ReplicaSets, transitions of conditions, and the last
-changes of fields by each manager. Entries are in the order of their instants, those of one instant in the order of
-EntryKind.
+`podscaler.cli.diagnosis.cluster_timeline` calls `of_cluster`; `podscaler.cli.diagnosis.recorded_timeline` makes entries
+of recorded decisions itself. Of a cluster there are: Events of the autoscaler and its target, warnings about its
+ReplicaSets and pods, creations, transitions of conditions, and the last changes of fields by each manager. Entries are
+in the order of their instants, those of one instant in the order of EntryKind. A new kind is a member of EntryKind at
+its place in that order, and a function that `of_cluster` calls.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,12 +16,14 @@ from podscaler.cli.diagnosis import events, scale_writers
 from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, name_of
 
 REVISION = "deployment.kubernetes.io/revision"
+"""The annotation of a ReplicaSet with the revision of its Deployment."""
 
 
 class EntryKind(StrEnum):
     """What an entry is about."""
 
     CREATED = "created"
+    """The autoscaler or its target was created."""
     WRITE = "write"
     """A manager changed fields of the object or its scale."""
     ROLLOUT = "rollout"
@@ -31,7 +34,7 @@ class EntryKind(StrEnum):
     DELETED = "deleted"
 
 
-_KINDS = list(EntryKind)
+_KIND_ORDER = list(EntryKind)
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -54,7 +57,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
     @property
     def last_at(self) -> int:
-        """The latest instant that is known of it."""
+        """The latest instant at which it is known to have lasted, in ns."""
         return self.at if self.until is None else self.until
 
     @property
@@ -64,9 +67,9 @@ class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 def in_order(entries: Iterable[TimelineEntry], from_ns: int) -> list[TimelineEntry]:
-    """The entries since an instant, those that lasted until then too."""
+    """The entries since an instant, and earlier ones that lasted until it, in order."""
     recent = [entry for entry in entries if entry.last_at >= from_ns]
-    return sorted(recent, key=lambda entry: (entry.at, _KINDS.index(entry.kind), entry.subject, entry.text))
+    return sorted(recent, key=lambda entry: (entry.at, _KIND_ORDER.index(entry.kind), entry.subject, entry.text))
 
 
 def of_cluster(objects: AutoscalerObjects) -> Iterator[TimelineEntry]:
@@ -109,8 +112,9 @@ def _conditions(autoscaler: JsonObject) -> Iterator[TimelineEntry]:
         changed_at = events.instant_ns(condition.get("lastTransitionTime"))
         if changed_at is not None:
             message = f": {condition['message']}" if condition.get("message") else ""
-            became = f"{condition.get('type')} became {condition.get('status')}"
-            description = f"{became}; it is {condition.get('reason')} now{message}"
+            change = f"{condition.get('type')} became {condition.get('status')}"
+            # reason and message may have changed since the transition
+            description = f"{change}; it is {condition.get('reason')} now{message}"
             yield TimelineEntry(changed_at, EntryKind.CONDITION, _subject(autoscaler), description)
 
 
@@ -126,10 +130,10 @@ def _rollout(replica_set: JsonObject) -> Iterator[TimelineEntry]:
         )
 
 
-def _events(objects: Sequence[JsonObject], owners: set[str]) -> Iterator[TimelineEntry]:
-    """The events of the owners, and the warnings about others."""
-    for event in events.read(objects):
-        if event.subject in owners or event.type == "Warning":
+def _events(event_objects: Sequence[JsonObject], subjects: set[str]) -> Iterator[TimelineEntry]:
+    """The events about these subjects (`Kind/name`), and the warnings about others."""
+    for event in events.read(event_objects):
+        if event.subject in subjects or event.type == "Warning":
             description = f"{event.type} {event.reason}: {event.message}"
             until = event.last_at if event.last_at != event.first_at else None
             yield TimelineEntry(event.first_at, EntryKind.EVENT, event.subject, description, until, event.times)

@@ -27,7 +27,7 @@ from podscaler.explain import comparison, explained, what_if
 if TYPE_CHECKING:
     from podscaler.cli.explain.explain_cluster import Summary
 
-STANDARD = "-"
+STANDARD_INPUT = "-"
 """The NAME or FILE that means standard input."""
 
 EXAMPLE = """\b
@@ -51,7 +51,7 @@ Examples:
 @click.option(
     "--recording", metavar="FILE", help="explain a recorded sync, the last one by default ('-': standard input)"
 )
-@click.option("--what-if", "question", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
+@click.option("--what-if", "what_if_text", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @kubeconfig_options
 @flags.decision_options
@@ -64,7 +64,7 @@ def command(
     name: str | None,
     namespace: str | None,
     at: str | None,
-    question: str | None,
+    what_if_text: str | None,
     output: str,
     **rest: Any,
 ) -> None:
@@ -76,24 +76,24 @@ def command(
     with which a controller of the cluster is started; recordings have their own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    recording, everywhere = rest["recording"], rest["all_namespaces"]
-    if everywhere:
-        _refuse_with_all(name, namespace, at, recording, question)
-    if name == STANDARD and recording is None:
-        name, recording = None, STANDARD
+    recording, are_all_explained = rest["recording"], rest["all_namespaces"]
+    if are_all_explained:
+        _check_none_beside_all(name, namespace, at, recording, what_if_text)
+    if name == STANDARD_INPUT and recording is None:
+        name, recording = None, STANDARD_INPUT
     requested_name = explain_request.parse_name(name, namespace)
     request = ExplainRequest(
         name=requested_name.name,
         namespace=requested_name.namespace,
         kind=requested_name.kind,
         at=None if at is None else explain_request.parse_time(at),
-        question=() if question is None else what_if.parse(question),
+        assignments=() if what_if_text is None else what_if.parse(what_if_text),
     )
     if recording is not None:
-        of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
-        _refuse_given(ctx, [*(option.name for option in flags.OPTIONS), *of_cluster])
+        cluster_flags = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
+        _check_none_given(ctx, [*(option.name for option in flags.OPTIONS), *cluster_flags])
         explain_result = _from_recording(recording, request)
-    elif everywhere:
+    elif are_all_explained:
         click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
         return
     elif at is not None:
@@ -103,42 +103,48 @@ def command(
     click.echo(_text(explain_result) if output == "text" else _data(explain_result, output), nl=output != "yaml")
 
 
-def _refuse_given(ctx: click.Context, names: list[str]) -> None:
-    """Raise UsageError for options that a recording leaves without a meaning."""
+def _check_none_given(ctx: click.Context, names: list[str]) -> None:
+    """Raise UsageError if the command line has one of these flags, which have no meaning for a recording."""
     for name in names:
         if _is_given(ctx, name):
             raise UsageError(f"--{name} has no meaning for a recording, which has its own; --what-if changes flags")
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the command line has the flag `--name`."""
     return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
 
 
 def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
-    """The explanation from a recording: a path, or STANDARD for standard input."""
-    origin = "standard input" if recording == STANDARD else recording
+    """The explanation from a recording: a path, or STANDARD_INPUT for standard input."""
+    origin = "standard input" if recording == STANDARD_INPUT else recording
     with recordings.reading(recording) as source:
-        return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
+        return explain_recording.explain_sync(recordings.read_lines(source), request, origin=origin)
 
 
 class _Cluster:
     """The connection that the flags name, and the assumed settings of its controller; not made for recordings."""
 
     def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
-        from podscaler.cli.explain import explain_cluster  # the client takes a while to import
+        from podscaler.cli.explain import assumed_controller  # the client takes a while to import
         from podscaler.kube.config import locate
 
         settings = flags.parse_settings(options)
         self.config = locate.find_config(options["kubeconfig"], options["context"])
         self.clock = SystemClock()
-        store = settings.history_namespace
-        history = explain_cluster.StoredHistory(store, self.clock) if store else explain_cluster.NoHistory()
+        namespace = settings.history_namespace  # empty: the controller stores no histories
+        history = (
+            assumed_controller.StoredHistory(namespace, self.clock) if namespace else assumed_controller.NoHistory()
+        )
         leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
-        self.controller = explain_cluster.AssumedController(settings, history, leases, _given_flags(ctx, settings))
+        self.controller = assumed_controller.AssumedController(settings, history, leases, _given_flags(ctx, settings))
 
 
 def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
-    """The values of the flags of decisions that are on the command line, as recordings have them."""
+    """The values of the flags of decisions that are on the command line, as recordings have them.
+
+    Without the flags that say where the history is and which kinds are managed, as they do not change a decision.
+    """
     flag_values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
     names = [
         option.name for option in flags.DECISION_OPTIONS if option.name not in ("history-namespace", "autoscaler-kinds")
@@ -149,17 +155,17 @@ def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, 
 def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
     from podscaler.cli.explain import explain_cluster
 
-    return asyncio.run(explain_cluster.answer(cluster.config, request, cluster.controller, cluster.clock))
+    return asyncio.run(explain_cluster.explain_one(cluster.config, request, cluster.controller, cluster.clock))
 
 
 def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
     from podscaler.cli.explain import explain_cluster
 
-    return asyncio.run(explain_cluster.all_sentences(cluster.config, request, cluster.controller, cluster.clock))
+    return asyncio.run(explain_cluster.summarize_all(cluster.config, request, cluster.controller, cluster.clock))
 
 
-def _refuse_with_all(*excluded: str | None) -> None:
-    """Raise UsageError if one of the flags and arguments that `-A` excludes is given."""
+def _check_none_beside_all(*excluded: str | None) -> None:
+    """Raise UsageError if one of the flags and arguments that `-A` excludes is given, that is not None."""
     if any(argument is not None for argument in excluded):
         raise UsageError(
             "-A explains all autoscalers of a cluster: it goes with no NAME, -n, --at, --recording, --what-if"
@@ -177,10 +183,9 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
 def _text(explain_result: ExplainResult) -> str:
     """The result as text: the explanation, or the comparison with what if."""
     if explain_result.comparison is None:
-        managing = explain_result.manager.section if explain_result.manager is not None else None
-        output_text = "\n".join(
-            [explained.text(explain_result.explanation), *explained.section_lines([managing] if managing else [])]
-        )
+        section = explain_result.manager.section if explain_result.manager is not None else None
+        section_lines = explained.section_lines([section] if section is not None else [])
+        output_text = "\n".join([explained.text(explain_result.explanation), *section_lines])
     else:
         output_text = comparison.full_text(explain_result.comparison, explain_result.explanation)
     assumption = explain_result.settings.assumption if explain_result.settings is not None else ""

@@ -1,7 +1,8 @@
 """Lists the HorizontalPodAutoscalers and PodAutoscalers of a namespace, and finds the one that the user names.
 
-Called by `podscaler.cli.explain.explain_cluster`. Other autoscalers matter because the controller decides with them,
-too: those that share pods, and for a PodAutoscaler also HorizontalPodAutoscalers with the same target.
+Called by `podscaler.cli.explain.explain_cluster` and the commands of `podscaler.cli.diagnosis`. Other autoscalers
+matter because the controller decides with them, too: those that share pods, and for a PodAutoscaler also
+HorizontalPodAutoscalers with the same target.
 """
 
 import logging
@@ -27,7 +28,7 @@ from podscaler.kube.transport.transport import TransportError
 
 log = logging.getLogger(__name__)
 
-NAMES_SHOWN = 10
+SHOWN_NAMES_MAX = 10
 """How many names an error message lists."""
 
 
@@ -37,13 +38,13 @@ class _Meta(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
-class _Object(msgspec.Struct):
+class _ObjectUid(msgspec.Struct):
     """An object, of which only the uid is read."""
 
     metadata: _Meta = _Meta()
 
 
-_OBJECT = msgspec.json.Decoder(_Object)
+_UID_DECODER = msgspec.json.Decoder(_ObjectUid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,13 @@ class Autoscalers:
     by_kind: Mapping[AutoscalerKind, Sequence[Autoscaler]]
     writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
-    def meant_by(self, request: ExplainRequest, namespace: str) -> Autoscaler:
-        """The one autoscaler that the request matches. Raises UsageError if none or several match."""
+    def get_requested(self, request: ExplainRequest, namespace: str) -> Autoscaler:
+        """The one autoscaler that the request matches. Raises UsageError if none or several match.
+
+        Args:
+            request: names the autoscaler, as far as the user did.
+            namespace: the one that was read, for messages.
+        """
         kinds = KINDS if request.kind is None else (request.kind,)
         by_key = {"/".join(autoscaler.key): autoscaler for kind in kinds for autoscaler in self.by_kind[kind]}
         matching = [key for key in by_key if request.matches(key)]
@@ -68,11 +74,12 @@ class Autoscalers:
         names = [key.removeprefix(f"{namespace}/") for key in explain_request.distinct_names(matching or list(by_key))]
         if matching:
             name_text = "" if request.name is None else f' "{request.name}"'
-            count = f"{len(matching)} autoscalers{name_text}"
-            raise UsageError(f"the namespace {namespace} has {count}, name one: {wording.listed(names, NAMES_SHOWN)}")
-        names_text = f"there are {wording.listed(names, NAMES_SHOWN)}" if names else "there are none"
-        kind = "" if request.kind is None else f"{request.kind.flag}/"
-        name_text = "" if request.name is None else f' "{kind}{request.name}"'
+            count_text = f"{len(matching)} autoscalers{name_text}"
+            names_text = wording.listed(names, SHOWN_NAMES_MAX)
+            raise UsageError(f"the namespace {namespace} has {count_text}, name one: {names_text}")
+        names_text = f"there are {wording.listed(names, SHOWN_NAMES_MAX)}" if names else "there are none"
+        kind_prefix = "" if request.kind is None else f"{request.kind.flag}/"
+        name_text = "" if request.name is None else f' "{kind_prefix}{request.name}"'
         raise UsageError(f"no autoscaler{name_text} in the namespace {namespace}: {names_text}")
 
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
@@ -92,14 +99,19 @@ class Autoscalers:
         """The autoscalers that the same controller manages, this one included.
 
         Args:
-            autoscaler: the autoscaler to explain.
             kinds: the kinds that its controller manages by its flags; the autoscaler's own kind is added.
         """
         managed_kinds = {autoscaler.kind, *kinds}
         return [managed for kind in KINDS if kind in managed_kinds for managed in self.by_kind[kind]]
 
     def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
-        """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
+        """The keys of the HorizontalPodAutoscalers that scale the target of a PodAutoscaler.
+
+        Empty for a HorizontalPodAutoscaler, and if the controller manages both kinds.
+
+        Args:
+            kinds: the kinds that its controller manages.
+        """
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()
         target = autoscaler_informer.target_of(autoscaler)
@@ -107,8 +119,8 @@ class Autoscalers:
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
         """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty if it is synced."""
-        uids = {hpa.key: hpa.metadata.uid for hpa in self.by_kind[HPA]}
-        if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
+        uid_by_key = {hpa.key: hpa.metadata.uid for hpa in self.by_kind[HPA]}
+        if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uid_by_key.get):
             return ""
         return handover.waiting_message(autoscaler.metadata.annotations or {})
 
@@ -120,15 +132,17 @@ class _ListedKind(NamedTuple):
     is_needed: bool
 
 
-async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | None, settings: Settings) -> Autoscalers:
-    """The autoscalers of a namespace. Raises StatusError, and UsageError where the kind that is meant is not served.
+async def read(
+    client: Client, namespace: str, requested_kind: AutoscalerKind | None, settings: Settings
+) -> Autoscalers:
+    """The autoscalers of a namespace. A kind that is not needed may be forbidden or not served; it is empty then.
 
     Args:
-        client: of the cluster.
         namespace: its name; empty: all namespaces.
-        wanted_kind: the kind that the user named; None if the user named none, and then HorizontalPodAutoscalers must
-            be readable.
+        requested_kind: the kind that the user named, which is needed; None: HorizontalPodAutoscalers are needed.
         settings: how quantities are read, and the algorithm.
+
+    Raises UsageError if PodAutoscalers are needed and not served, StatusError for other failures.
     """
     writes: dict[str, StatusWrite] = {}
 
@@ -136,7 +150,7 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
         status_writes = other_controllers.status_writes(autoscaler_json)
         latest = max(status_writes, key=lambda status_write: status_write.at_ns, default=None)
         if latest is not None:
-            writes[_OBJECT.decode(autoscaler_json).metadata.uid] = latest
+            writes[_UID_DECODER.decode(autoscaler_json).metadata.uid] = latest
 
     by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
@@ -144,7 +158,7 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:
-            by_kind[kind] = _after_failed_list(error, _ListedKind(kind, kind is (wanted_kind or HPA)))
+            by_kind[kind] = _after_failed_list(error, _ListedKind(kind, kind is (requested_kind or HPA)))
     return Autoscalers(by_kind, writes)
 
 

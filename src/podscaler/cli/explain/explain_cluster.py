@@ -1,17 +1,17 @@
 """Explains an autoscaler of a running cluster: reads and decides as its controller would, and writes nothing.
 
-Called by `podscaler.cli.explain.explain`. Reading and deciding are the controller's own code (`Observer`,
-`podscaler.core.decide`). The history of earlier syncs (recommendations, scale events) comes from a HistorySource, if
-the controller stores it in the cluster; the settings come from a SettingsFinder.
+`podscaler.cli.explain.explain` calls `explain_one` and `summarize_all`; the commands of `podscaler.cli.diagnosis` use
+the classes. Reading and deciding are the controller's own code (`Observer`, `podscaler.core.decide`). The settings and
+the history of earlier syncs (recommendations, scale events) come from `podscaler.cli.explain.assumed_controller`.
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,23 +22,19 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.commands import all_pages
 from podscaler.cli.explain import explain_autoscalers
+from podscaler.cli.explain.assumed_controller import AssumedController, SettingsFinder
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
-from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult, SettingsOrigin
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult, SettingsWithOrigin
 from podscaler.cli.explain.explain_sources import ReportedSourceReader
 from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.options import heapster
 from podscaler.controller import assembly
-from podscaler.controller.history import history_maps
-from podscaler.controller.informers import handover, observed_objects
+from podscaler.controller.informers import observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
-from podscaler.controller.informers.other_controllers import StatusWrite
 from podscaler.controller.informers.scale_client import ScaleClient
 from podscaler.controller.leaderelection import lease, observed_holder
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.options import effective_settings, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
-from podscaler.controller.options.effective_settings import BUILT_IN, EffectiveSettings
-from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.reconcile.observer import Observer, SyncSources
 from podscaler.core import decide
@@ -66,73 +62,11 @@ from podscaler.sources.open_sources import OpenSources
 
 log = logging.getLogger(__name__)
 
-SCALES_AT_ONCE = 8
-"""How many targets are read at the same time."""
-FLAGS_GIVEN = "the flags of this command"
-FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
-"""A history without effect: its only recommendation is older than any stabilization window, and takes the place of the
-current replicas, which a decision with an empty history takes as the first recommendation."""
-
-
-class HistorySource(Protocol):
-    """The store in which the controller keeps histories."""
-
-    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """The history of an autoscaler; None if it cannot be known. Raises StatusError."""
-        ...
-
-
-class NoHistory:
-    """The history of a controller that keeps it in memory only."""
-
-    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """None: it cannot be read."""
-        del client, autoscaler
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredHistory:
-    """The history of a controller that stores it in ConfigMaps.
-
-    Attributes:
-        namespace: the namespace of the ConfigMaps.
-        clock: for the age of recommendations.
-    """
-
-    namespace: str
-    clock: Clock
-
-    async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """The stored history; None if there is none, or reading is forbidden. Raises StatusError."""
-        key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
-        try:
-            stored_history = await history_maps.load_history(
-                client, key, now_ns=now_ns, uid=uid, namespace=self.namespace
-            )
-        except StatusError as error:
-            if error.code not in (0, 403) or isinstance(error, TransportError):
-                raise
-            return None
-        if stored_history is None and (migrated := handover.find_history(autoscaler.metadata, now_ns)) is not None:
-            return migrated.history
-        return stored_history
-
-
-@dataclass(frozen=True, slots=True)
-class AssumedController:
-    """What is assumed of the controller: its settings, its history store, and its Leases.
-
-    Attributes:
-        leases: the namespace of the Leases, and the name of the election.
-        given_flags: the flags of decisions on the command line (values as in recordings); they replace those that the
-            controller published.
-    """
-
-    settings: ControllerSettings
-    history: HistorySource
-    leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
-    given_flags: Mapping[str, Any] = field(default_factory=dict)
+CONCURRENT_READS_MAX = 8
+"""How many targets are read, and how many autoscalers explained, at the same time."""
+HISTORY_WITHOUT_EFFECT = History(recommendations=(Recommendation(0, instants.ZERO),))
+"""Its only recommendation is older than any stabilization window, and takes the place of the current replicas, which a
+decision with an empty history takes as the first recommendation."""
 
 
 class Summary(NamedTuple):
@@ -143,23 +77,26 @@ class Summary(NamedTuple):
     assumption: str = ""
 
 
-async def answer(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> ExplainResult:
+async def explain_one(
+    config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock
+) -> ExplainResult:
     """The requested explanation, from the cluster of `config`.
 
-    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    Raises UsageError if the cluster cannot be reached, does not know the user, has no such autoscaler or several, or
+    the what-if cannot be applied; StatusError for objects that may not be read.
     """
     async with connected(config, clock) as client:
         namespace = request.namespace or config.namespace
         decision = controller.settings.decision
         autoscalers = await explain_autoscalers.read(client, namespace, request.kind, decision)
-        autoscaler = autoscalers.meant_by(request, namespace)
+        autoscaler = autoscalers.get_requested(request, namespace)
         effective = await SettingsFinder(client, controller).find(autoscalers.writes.get(autoscaler.metadata.uid))
         async with open_cluster(client, controller, clock) as cluster:
             neighbourhood = Neighbourhood(cluster, autoscalers)
-            return await AutoscalerExplainer(cluster, neighbourhood, effective).answer(request, autoscaler)
+            return await AutoscalerExplainer(cluster, neighbourhood, effective).explain(request, autoscaler)
 
 
-async def all_sentences(
+async def summarize_all(
     config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock
 ) -> list[Summary]:
     """One sentence for each requested autoscaler, in the order of namespaces and names.
@@ -169,31 +106,33 @@ async def all_sentences(
     """
     async with connected(config, clock) as client, open_cluster(client, controller, clock) as cluster:
         decision = controller.settings.decision
-        everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
-        finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
+        listed = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
+        finder, slots = SettingsFinder(client, controller), asyncio.Semaphore(CONCURRENT_READS_MAX)
 
-        async def summary(neighbourhood: Neighbourhood, autoscaler: Autoscaler) -> Summary:
-            async with gate:
-                effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
+        async def summarize(neighbourhood: Neighbourhood, autoscaler: Autoscaler) -> Summary:
+            async with slots:
+                effective = await finder.find(listed.writes.get(autoscaler.metadata.uid))
                 explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
+                name = "/".join(autoscaler.key)
                 try:
-                    explained = await explainer.answer(request, autoscaler)
+                    explanation = (await explainer.explain(request, autoscaler)).explanation
                 except (StatusError, UsageError) as error:
-                    return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
-                return Summary(explained.explanation.autoscaler, explained.explanation.summary, effective.assumption)
+                    return Summary(name, f"{name} cannot be explained: {error}")
+                return Summary(explanation.autoscaler, explanation.summary, effective.assumption)
 
-        summaries = []
-        for autoscalers in everywhere.by_namespace():
+        summarizing = []
+        for autoscalers in listed.by_namespace():
             neighbourhood = Neighbourhood(cluster, autoscalers, are_all_explained=True)
-            summaries += [summary(neighbourhood, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
-        return sorted(await asyncio.gather(*summaries))
+            summarizing += [summarize(neighbourhood, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
+        return sorted(await asyncio.gather(*summarizing))
 
 
 @asynccontextmanager
 async def connected(config: Config, clock: Clock, command: str = "explain") -> AsyncIterator[Client]:
     """A client of the cluster, whose User-Agent names the command.
 
-    Raises UsageError if the server cannot be reached or rejects the credentials, also from within the block.
+    TransportErrors and errors 401 of the block are raised as UsageErrors: the server cannot be reached, or rejects the
+    credentials. Raises UsageError for unusable certificates, too.
     """
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} {command}")
     client = Client(transport, clock)
@@ -218,56 +157,10 @@ async def open_cluster(client: Client, controller: AssumedController, clock: Clo
     open_sources = OpenSources(client, clock)
     reader = ReportedSourceReader(open_sources, clock)
     try:
-        async with heapster.open_metrics(client, controller.settings, clock) as direct:
-            yield Cluster.of(client, controller, clock, reader=reader, heapster_source=direct)
+        async with heapster.open_metrics(client, controller.settings, clock) as heapster_source:
+            yield Cluster.of(client, controller, clock, reader=reader, heapster_source=heapster_source)
     finally:
         await open_sources.close()
-
-
-class SettingsFinder:
-    """Finds the settings with which a controller decides about an autoscaler; each source is read once.
-
-    In this order: the settings that podscaler published, unless kube-controller-manager wrote the status last; the
-    arguments of kube-controller-manager's pod; the defaults, as an assumption unless the user gave flags. Each flag
-    that the user gave replaces that one setting.
-    """
-
-    def __init__(self, client: Client, controller: AssumedController) -> None:
-        self._client = client
-        self._controller = controller
-        self._reads: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
-
-    async def find(self, write: StatusWrite | None) -> SettingsOrigin:
-        """The settings, and where they come from. Raises TransportError.
-
-        Args:
-            write: the last write of the autoscaler's status; None if that is not known.
-        """
-        assumed, given_flags = self._controller.settings.decision, self._controller.given_flags
-        writer = write.manager if write else ""
-        if not writer or writer.startswith(installation.MANAGER):
-            namespace = self._controller.settings.settings_namespace
-            published = await self._once(
-                installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
-            )
-        elif writer == BUILT_IN:
-            published = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
-        else:
-            published = None
-        if published is not None and writer in ("", published.manager):
-            origin = f"{FLAGS_GIVEN}; the others from {published.origin}" if given_flags else published.origin
-            return SettingsOrigin(published.decision_with(given_flags), origin)
-        if given_flags:
-            return SettingsOrigin(assumed, FLAGS_GIVEN)
-        return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
-
-    async def _once(
-        self, name: str, request: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
-    ) -> EffectiveSettings | None:
-        """The result of a request, which is sent once for each name."""
-        if name not in self._reads:
-            self._reads[name] = asyncio.ensure_future(request())
-        return await self._reads[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +168,7 @@ class Cluster:
     """What all explanations of one command share.
 
     Attributes:
-        client: of the cluster.
         controller: the assumed settings, history and Leases of the controller.
-        clock: for ages and the instant of decisions.
         scales: reads the scale subresources of targets.
         metrics: reads the metrics APIs; equal requests are sent once.
     """
@@ -301,14 +192,13 @@ class Cluster:
         """The cluster of a client.
 
         Args:
-            reader: reads MetricSources.
             heapster_source: responds to queries in place of the metrics APIs; None: `--heapster-url` is not set.
         """
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
-        direct = DirectSources(MetricSourceFetcher(client), reader, clock, fresh_s=settings.tick_s)
-        apis = heapster_source or assembly.api_metrics(client, discovery, settings, clock)
-        metrics = assembly.shared_metrics(apis, settings, clock, direct=direct)
+        direct_sources = DirectSources(MetricSourceFetcher(client), reader, clock, fresh_s=settings.tick_s)
+        api_source = heapster_source or assembly.api_metrics(client, discovery, settings, clock)
+        metrics = assembly.shared_metrics(api_source, settings, clock, direct=direct_sources)
         return cls(client, controller, clock, scales, metrics)
 
 
@@ -316,7 +206,6 @@ class Neighbourhood:
     """The autoscalers of one namespace, the selectors of their targets, and the pods; each is read once.
 
     Args:
-        cluster: has the clients.
         autoscalers: the autoscalers of the namespace.
         are_all_explained: whether all of them are explained; then the pods of the namespace are listed once for all.
     """
@@ -324,38 +213,39 @@ class Neighbourhood:
     def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
         self.autoscalers = autoscalers
         self._scales = cluster.scales
-        self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENT_READS_MAX)
         self._selectors: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
         self._client = cluster.client
         self._reads_all_pods = are_all_explained and len(autoscalers.all_of(None)) > 1
-        self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
+        self._pods_by_version: dict[str, asyncio.Future[list[CachedPod]]] = {}
 
-    async def selector(self, autoscaler: Autoscaler) -> Selector | None:
+    async def read_selector(self, autoscaler: Autoscaler) -> Selector | None:
         """The selector of an autoscaler's target; None if it cannot be read (its own explanation has the reason)."""
         identity = (autoscaler.kind, autoscaler.key)
         if identity not in self._selectors:
-            self._selectors[identity] = asyncio.ensure_future(self._read_selector(autoscaler))
+            self._selectors[identity] = asyncio.ensure_future(self._request_selector(autoscaler))
         return await self._selectors[identity]
 
-    async def pods(self, namespace: str, selector: Selector, rules: Emulation) -> list[CachedPod]:
-        """The pods of the namespace that match the selector. Raises StatusError."""
+    async def read_pods(self, namespace: str, selector: Selector, emulation: Emulation) -> list[CachedPod]:
+        """The pods that match the selector, as this version of Kubernetes reads them. Raises StatusError."""
         if not self._reads_all_pods:
-            return await self._read_pods(namespace, str(selector), rules)
-        if rules.version not in self._pods:
-            self._pods[rules.version] = asyncio.ensure_future(self._read_pods(namespace, "", rules))
-        return [pod for pod in await self._pods[rules.version] if selector.matches(pod.facts.labels)]
+            return await self._request_pods(namespace, str(selector), emulation)
+        version = emulation.version
+        if version not in self._pods_by_version:
+            self._pods_by_version[version] = asyncio.ensure_future(self._request_pods(namespace, "", emulation))
+        return [pod for pod in await self._pods_by_version[version] if selector.matches(pod.facts.labels)]
 
-    async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
-        """The pods of a namespace that match the selector text; empty for all."""
-        query = [("labelSelector", selector)] if selector else []
+    async def _request_pods(self, namespace: str, selector_text: str, emulation: Emulation) -> list[CachedPod]:
+        """The pods of a namespace that match the selector; empty for all."""
+        query = [("labelSelector", selector_text)] if selector_text else []
         path = "/api/v1" + urls.path("namespaces", namespace, "pods")
-        return await all_pages.read(self._client, replace(observed_objects.pods(rules), path=path, query=query))
+        return await all_pages.read(self._client, replace(observed_objects.pods(emulation), path=path, query=query))
 
-    async def _read_selector(self, autoscaler: Autoscaler) -> Selector | None:
+    async def _request_selector(self, autoscaler: Autoscaler) -> Selector | None:
         """The selector of an autoscaler's target; None if it cannot be read."""
         try:
             reference = autoscaler.wire.spec.scale_target_ref
-            async with self._gate:
+            async with self._slots:
                 target = await self._scales.read(autoscaler.metadata.namespace, reference)
             selector_text = target.scale.status.selector
             return selectors.parse(selector_text) if selector_text else None
@@ -367,12 +257,11 @@ class AutoscalerExplainer:
     """Explains one autoscaler.
 
     Args:
-        cluster: has the clients.
         neighbourhood: the autoscalers of the namespace.
         effective: the settings of decisions.
     """
 
-    def __init__(self, cluster: Cluster, neighbourhood: Neighbourhood, effective: SettingsOrigin) -> None:
+    def __init__(self, cluster: Cluster, neighbourhood: Neighbourhood, effective: SettingsWithOrigin) -> None:
         self._client = cluster.client
         self._controller = cluster.controller
         self._clock = cluster.clock
@@ -391,26 +280,29 @@ class AutoscalerExplainer:
         )
         self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 
-    async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
-        """The explanation, and the comparison if the request has a what-if. Raises UsageError, StatusError."""
+    async def explain(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
+        """The explanation, with a comparison if the request has a what-if. Raises UsageError, StatusError."""
         await self._fill_caches(autoscaler, self._autoscalers.managed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         stored_history = await self._controller.history.find(self._client, autoscaler)
         source = TraceSource.CLUSTER if stored_history is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
         now_ns, flags = self._clock.now_ns(), self._flags
         wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
-        facts = DecisionFacts(wire, *autoscaler.key, observation, stored_history or FORGOTTEN, now_ns, flags)
+        facts = DecisionFacts(
+            wire, *autoscaler.key, observation, stored_history or HISTORY_WITHOUT_EFFECT, now_ns, flags
+        )
         manager = await self._managing_controller(autoscaler, now_ns)
         decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now_ns, flags)
-        explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waits)
+        explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waiting_reason)
         manager = replace(
-            manager, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
+            manager, differences=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
         )
-        if not request.question:
+        if not request.assignments:
             return ExplainResult(explanation, manager=manager, settings=self._effective)
         what_if_facts = await self._with_metrics(request, autoscaler, facts)
-        what_if_explanation = explained.of_decision(decide_again.decide_again(request.question, what_if_facts), source)
-        assignments_text = ",".join(str(assignment) for assignment in request.question)
+        what_if_decision = decide_again.decide_again(request.assignments, what_if_facts)
+        what_if_explanation = explained.of_decision(what_if_decision, source)
+        assignments_text = ",".join(str(assignment) for assignment in request.assignments)
         return ExplainResult(
             explanation, comparison.of(explanation, what_if_explanation, assignments_text), manager, self._effective
         )
@@ -420,9 +312,8 @@ class AutoscalerExplainer:
         namespace, election = self._controller.leases
         holding = None
         try:
-            holding = observed_holder.find(
-                await self._leases(namespace, election), election, autoscaler.key, now_ns=now_ns
-            )
+            leases = await self._read_leases(namespace, election)
+            holding = observed_holder.find(leases, election, autoscaler.key, now_ns=now_ns)
         except TransportError:
             raise
         except StatusError as error:
@@ -432,7 +323,7 @@ class AutoscalerExplainer:
             now_ns, self._autoscalers.waiting_reason(autoscaler), status_write, holding, namespace
         )
 
-    async def _leases(self, namespace: str, election: str) -> list[Lease]:
+    async def _read_leases(self, namespace: str, election: str) -> list[Lease]:
         """The Leases of an election in a namespace."""
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
         source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.read, query)
@@ -441,10 +332,10 @@ class AutoscalerExplainer:
     async def _with_metrics(
         self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
     ) -> DecisionFacts:
-        """The facts, with the metrics that the spec of the what-if needs, where the present spec needs none."""
+        """The facts, with the metrics that the what-if needs if the present spec (disabled, say) needed none."""
         if any(measurement is not None for measurement in facts.observation.metrics):
             return facts
-        wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
+        wire, flags = what_if.apply(request.assignments, facts.wire, facts.flags)
         spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
         changed_wire = msgspec.structs.replace(autoscaler.wire, spec=wire)
         changed_autoscaler = replace(autoscaler, wire=changed_wire, spec=spec)
@@ -452,24 +343,25 @@ class AutoscalerExplainer:
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=observation.metrics))
 
     async def _fill_caches(self, autoscaler: Autoscaler, managed: Sequence[Autoscaler]) -> None:
-        """Read what the controller has in its caches: the pods of the target, the other autoscalers' selectors."""
+        """Read what the controller caches: the pods of the target, and the selectors of all autoscalers (`managed`)."""
         for managed_autoscaler in managed:
             self._states.register(managed_autoscaler.key)
         selectors_read = await asyncio.gather(
-            *[self._neighbourhood.selector(managed_autoscaler) for managed_autoscaler in managed]
+            *[self._neighbourhood.read_selector(managed_autoscaler) for managed_autoscaler in managed]
         )
-        own_selector = await self._neighbourhood.selector(autoscaler)
+        own_selector = await self._neighbourhood.read_selector(autoscaler)
         for managed_autoscaler, selector in zip(managed, selectors_read, strict=True):
             if selector is not None and managed_autoscaler.key != autoscaler.key:
                 self._states.keep_selector(self._states.of(managed_autoscaler.key), selector)
         if own_selector is not None:
-            pods = await self._neighbourhood.pods(autoscaler.metadata.namespace, own_selector, self._flags.emulation)
+            namespace, emulation = autoscaler.metadata.namespace, self._flags.emulation
+            pods = await self._neighbourhood.read_pods(namespace, own_selector, emulation)
             self._pods.replace(pods, "")
 
 
-def _with_waiting_reason(explanation: Explanation, waits: str) -> Explanation:
-    """The explanation; if `waits` has a reason why the controller does nothing yet, the summary begins with it."""
-    if not waits:
+def _with_waiting_reason(explanation: Explanation, waiting_reason: str) -> Explanation:
+    """The explanation, whose summary begins with the reason why the controller does nothing yet, if it is not empty."""
+    if not waiting_reason:
         return explanation
-    summary = f"{explanation.autoscaler} is left alone for now ({waits}); else: {explanation.summary}"
+    summary = f"{explanation.autoscaler} is left alone for now ({waiting_reason}); else: {explanation.summary}"
     return msgspec.structs.replace(explanation, summary=summary)

@@ -24,15 +24,16 @@ from podscaler.explain.explanation_parts import ReportedEvent, TraceSource
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
 
 
-def answer(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> ExplainResult:
-    """The requested explanation.
+def explain_sync(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> ExplainResult:
+    """The explanation of the last matching sync, up to the instant of the request if it has one.
 
     Args:
         lines: of a recording, a sync, or decisions with a trace (as `podscaler replay --trace` and `podscaler explain
-            -o json` write them); told apart by the first line.
+            -o json` write them); the first line shows which.
         origin: the name of the file in messages.
 
-    Raises UsageError that names the fault, with its line if it has one.
+    Raises UsageError for lines that cannot be read (with the line's number if the error is in one), for none or several
+    matching autoscalers, and for a what-if that cannot be applied.
     """
     search = _Search(request, origin)
     try:
@@ -43,11 +44,11 @@ def answer(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> E
 
 
 def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers; a document over several lines, as one line."""
+    """The lines that are not blank, with their numbers; an indented JSON document counts as one line."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     for number, line in numbered:
         if line.strip() == b"{":  # the first line of an indented document, to which all further lines belong
-            further_lines = [further_line for _, further_line in numbered]
+            further_lines = [further_line for _, further_line in numbered]  # exhausts the generator of this loop
             yield number, b"\n".join([line, *further_lines])
         else:
             yield number, line
@@ -61,12 +62,12 @@ def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
             if read_line is not None:
                 read_line(line)
             else:
-                read_line = _begin(line, search)
+                read_line = _read_first(line, search)
         except RecordingError as error:
             raise RecordingError(f"line {number}: {error}") from None
 
 
-def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
+def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
     """Read the first line; returns the function that reads the following ones. Raises RecordingError."""
     try:
         first_object = msgspec.json.decode(line)
@@ -75,23 +76,20 @@ def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
     except RecursionError:
         raise RecordingError("the line is nested too deeply") from None
     if not isinstance(first_object, dict) or "recording" in first_object:
-        return _Syncs(Replay(recording.read_header(line)), search).read
-    read = _reader(first_object, search)
-    read(line)
-    return read
+        return _SyncReader(Replay(recording.read_header(line)), search).read
+    read_line = _line_reader(first_object, search)
+    read_line(line)
+    return read_line
 
 
-def _reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
-    """The function that reads lines like the first one, whose JSON object is `first_object`.
-
-    Raises RecordingError for any other object.
-    """
-    if "trace" in first_object or "branch" in first_object:
-        return _Decisions(search).read
+def _line_reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
+    """The reader of lines like the first one; a new format goes here. Raises RecordingError for any other object."""
+    if "trace" in first_object or "branch" in first_object:  # `branch` is a field of a trace by itself
+        return _TraceReader(search).read
     if isinstance(first_object.get("hpa"), str):
         raise RecordingError("the decision has no trace: `podscaler replay --trace` writes them with one")
     if "hpa" in first_object or "deleted" in first_object:
-        return _Syncs(Replay(recording.RecordingHeader(recording.VERSION)), search).read
+        return _SyncReader(Replay(recording.RecordingHeader(recording.VERSION)), search).read
     raise RecordingError("neither the header of a recording, nor a sync, nor a decision with a trace")
 
 
@@ -106,47 +104,49 @@ class _Search:
     def __init__(self, request: ExplainRequest, origin: str) -> None:
         self.request = request
         self._origin = origin
-        self._first_at: dict[str, int] = {}
-        self._answers: dict[str, Callable[[], ExplainResult]] = {}
+        self._first_sync_ns: dict[str, int] = {}
+        self._make_results: dict[str, Callable[[], ExplainResult]] = {}
 
-    def may_be_requested(self, key: str, at_ns: int) -> bool:
-        """Whether a sync may be the requested one."""
-        self._first_at.setdefault(key, at_ns)
+    def register(self, key: str, at_ns: int) -> bool:
+        """Note that the input has this sync, for messages; returns whether it may be the requested one."""
+        self._first_sync_ns.setdefault(key, at_ns)
         return self.request.matches(key) and (self.request.at is None or at_ns <= self.request.at)
 
-    def keep(self, key: str, make: Callable[[], ExplainResult]) -> None:
+    def keep(self, key: str, make_result: Callable[[], ExplainResult]) -> None:
         """Keep the function that makes the result of a sync, in place of earlier ones of the same autoscaler."""
-        self._answers[key] = make
+        self._make_results[key] = make_result
 
     def result(self) -> ExplainResult:
         """The result. Raises UsageError if no autoscaler matches, or several."""
-        if len(self._answers) == 1:
-            return next(iter(self._answers.values()))()
-        if self._answers:
-            keys = wording.listed(explain_request.distinct_names(list(self._answers)), shown=10)
-            raise UsageError(f"{self._origin} has {len(self._answers)} autoscalers that may be meant, name one: {keys}")
-        raise UsageError(self._absence())
+        if len(self._make_results) == 1:
+            [make_result] = self._make_results.values()
+            return make_result()
+        if self._make_results:
+            keys = wording.listed(explain_request.distinct_names(list(self._make_results)), shown=10)
+            raise UsageError(
+                f"{self._origin} has {len(self._make_results)} autoscalers that may be meant, name one: {keys}"
+            )
+        raise UsageError(self._absence_reason())
 
-    def _absence(self) -> str:
-        """Why no sync was found: another autoscaler, a later begin, or an empty recording."""
-        matching = {key: first_ns for key, first_ns in self._first_at.items() if self.request.matches(key)}
+    def _absence_reason(self) -> str:
+        """Why no sync was found: the syncs are later, there are none, or only those of other autoscalers."""
+        matching = {key: first_ns for key, first_ns in self._first_sync_ns.items() if self.request.matches(key)}
         if matching:
             key = min(matching, key=lambda matching_key: matching[matching_key])
             return (
                 f"{self._origin}: the first sync of {key} is at {instants.text(matching[key])}, after the time of --at"
             )
-        if not self._first_at:
+        if not self._first_sync_ns:
             return f"{self._origin} has no syncs"
-        keys = wording.listed(explain_request.distinct_names(list(self._first_at)), shown=10)
-        return f"{self._origin} has no autoscaler {self.request.shown}; it has {keys}"
+        keys = wording.listed(explain_request.distinct_names(list(self._first_sync_ns)), shown=10)
+        return f"{self._origin} has no autoscaler {self.request.description}; it has {keys}"
 
 
-class _Syncs:
+class _SyncReader:
     """Reads the lines of a recording: decides each sync, and passes the results that match to the search.
 
     Args:
         replay: carries the history from line to line.
-        search: collects the results.
     """
 
     def __init__(self, replay: Replay, search: _Search) -> None:
@@ -154,41 +154,41 @@ class _Syncs:
         self._search = search
 
     def read(self, line: bytes) -> None:
-        """Decide one line. Raises RecordingError."""
+        """Decide the sync of a line; one without a sync (a deletion) changes the replay. Raises RecordingError."""
         sync = self._replay.parse(line)
         if sync is None:
             return
-        is_wanted = self._search.may_be_requested(sync.spec.key, sync.now_ns)
-        again = self._again(sync) if is_wanted and self._search.request.question else None
+        is_requested = self._search.register(sync.spec.key, sync.now_ns)
+        # before `decide`, which changes the history in the replay
+        what_if = self._decide_what_if(sync) if is_requested and self._search.request.assignments else None
         decision = self._replay.decide(sync)
-        if is_wanted:
-            self._search.keep(sync.spec.key, lambda: _explain_decision(decision, again, self._search.request))
+        if is_requested:
+            self._search.keep(sync.spec.key, lambda: _explain_decision(decision, what_if, self._search.request))
 
-    def _again(self, sync: RecordedSync) -> Decision | UsageError:
-        """The decision of the what-if with the neighbours of this sync, or the error that the explanation raises."""
+    def _decide_what_if(self, sync: RecordedSync) -> Decision | UsageError:
+        """The decision of the what-if on the facts of this sync, or the error to raise if this sync is explained."""
         try:
             facts = decide_again.recorded_facts(sync, self._replay.settings)
-            return decide_again.decide_again(self._search.request.question, facts)
+            return decide_again.decide_again(self._search.request.assignments, facts)
         except UsageError as error:
             return error
 
 
 def _explain_decision(
-    decision: Decision, again: Decision | UsageError | None, request: ExplainRequest
+    decision: Decision, what_if: Decision | UsageError | None, request: ExplainRequest
 ) -> ExplainResult:
-    """The explanation of a decision, compared with the one of what if, if there is one."""
-    if isinstance(again, UsageError):
-        raise again
+    """The explanation of a decision, compared with that of the what-if unless that is None; raises it if an error."""
+    if isinstance(what_if, UsageError):
+        raise what_if
     explanation = explained.of_decision(decision)
-    if again is None:
+    if what_if is None:
         return ExplainResult(explanation)
-    assignments_text = ",".join(str(assignment) for assignment in request.question)
-    return ExplainResult(
-        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), assignments_text)
-    )
+    assignments_text = ",".join(str(assignment) for assignment in request.assignments)
+    what_if_explanation = explained.of_decision(what_if, TraceSource.WHAT_IF)
+    return ExplainResult(explanation, comparison.of(explanation, what_if_explanation, assignments_text))
 
 
-class _Decided(msgspec.Struct):
+class _DecisionLine(msgspec.Struct):
     """The fields of a decision line, or of an explanation, that are used."""
 
     trace: dict[str, Any]
@@ -197,27 +197,23 @@ class _Decided(msgspec.Struct):
     events: Sequence[ReportedEvent] = ()
 
 
-class _Decisions:
-    """Reads lines that contain the trace of a decision, and explains from the trace alone.
-
-    Args:
-        search: collects the results.
-    """
+class _TraceReader:
+    """Explains from lines with the trace of a decision alone. Raises RecordingError for a what-if."""
 
     def __init__(self, search: _Search) -> None:
         self._search = search
-        if search.request.question:
+        if search.request.assignments:
             raise RecordingError("a trace holds no facts to decide again about: what-if needs the recording")
 
     def read(self, line: bytes) -> None:
         """Read one line. Raises RecordingError."""
         try:
             line_object = msgspec.json.decode(line)
-            decided = msgspec.convert(line_object if "trace" in line_object else {"trace": line_object}, _Decided)
+            decided = msgspec.convert(line_object if "trace" in line_object else {"trace": line_object}, _DecisionLine)
             read_trace = trace.read(decided.trace)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
-        if self._search.may_be_requested(read_trace.autoscaler, read_trace.now):
+        if self._search.register(read_trace.autoscaler, read_trace.now):
             explanation = explained.explain(read_trace, conditions=conditions, events=decided.events)
             self._search.keep(read_trace.autoscaler, lambda: ExplainResult(explanation))

@@ -20,11 +20,11 @@ from podscaler.explain.explained import Explanation
 from podscaler.explain.what_if import Assignment
 from podscaler.kube.informers.cache import Key
 
-_MINUTE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
-_SECOND = re.compile(rf"({_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
+_TO_MINUTE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_TO_SECOND = re.compile(rf"({_TO_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
 
 
-class Name(NamedTuple):
+class AutoscalerName(NamedTuple):
     """The name of an autoscaler; None for parts that are not given."""
 
     name: str | None = None
@@ -34,18 +34,18 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """The arguments of one `podscaler explain`, checked.
+    """The parsed arguments of one `podscaler explain`.
 
     Attributes:
         name, namespace, kind: identify the autoscaler; None for those that the user did not give.
         at: the last instant to explain, in nanoseconds since the epoch; None for the latest sync.
-        question: the assignments of the what-if; empty for none.
+        assignments: the changes of the what-if; empty for none.
     """
 
     name: str | None = None
     namespace: str | None = None
     at: int | None = None
-    question: tuple[Assignment, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
     kind: AutoscalerKind | None = None
 
     def matches(self, key: str) -> bool:
@@ -56,8 +56,8 @@ class ExplainRequest:
         return self.name in (None, name) and self.namespace in (None, namespace) and self.kind in (None, kind)
 
     @property
-    def shown(self) -> str:
-        """The requested autoscaler, as far as it is named."""
+    def description(self) -> str:
+        """The requested autoscaler for messages, as far as it is named; empty if it is not."""
         if self.name is None:
             return f"in namespace {self.namespace}" if self.namespace else ""
         name_text = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
@@ -65,7 +65,7 @@ class ExplainRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsOrigin:
+class SettingsWithOrigin:
     """The settings of decisions.
 
     Attributes:
@@ -98,25 +98,25 @@ class ExplainResult:
     explanation: Explanation
     comparison: Comparison | None = None
     manager: ManagingController | None = None
-    settings: SettingsOrigin | None = None
+    settings: SettingsWithOrigin | None = None
 
 
-def parse_name(name_text: str | None, namespace: str | None) -> Name:
-    """Parses NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME; KIND is `hpa` or `podautoscaler`, for example.
+def parse_name(name_text: str | None, namespace: str | None) -> AutoscalerName:
+    """Parse NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME; KIND is `hpa` or `podautoscaler`, for example.
 
-    A namespace with the name of a kind must be given as `namespace`. Raises UsageError for anything else, and where
-    the two contradict each other.
+    None means no name. A namespace with the name of a kind must be given as `namespace`, the value of `-n`. Raises
+    UsageError for anything else, and if `name_text` and `namespace` name different namespaces.
     """
     if name_text is None:
-        return Name(None, namespace)
+        return AutoscalerName(None, namespace)
     *qualifiers, name = name_text.split("/")
     kind = NAMES.get(qualifiers[-1]) if qualifiers else None
-    prefix = qualifiers[: len(qualifiers) - (kind is not None)]
+    prefix = qualifiers if kind is None else qualifiers[:-1]  # the namespace, or nothing
     if not name or len(prefix) > 1 or "" in prefix:
         raise UsageError(f'"{name_text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
     if prefix and namespace not in (None, prefix[0]):
         raise UsageError(f"{name_text} is not in the namespace {namespace}")
-    return Name(name, prefix[0] if prefix else namespace, kind)
+    return AutoscalerName(name, prefix[0] if prefix else namespace, kind)
 
 
 def distinct_names(keys: Sequence[str]) -> list[str]:
@@ -142,11 +142,12 @@ def parse_time(time_text: str) -> int:
     Raises UsageError for anything else.
     """
     try:
-        if _MINUTE.fullmatch(time_text):
+        if _TO_MINUTE.fullmatch(time_text):
             return instants.parse(f"{time_text}:00Z") + 60 * NANOSECONDS - 1
-        second = _SECOND.fullmatch(time_text)
-        if second is None:
+        match = _TO_SECOND.fullmatch(time_text)
+        if match is None:  # with a fraction of a second, or invalid
             return instants.parse(time_text)
-        return instants.parse(f"{second[1]}{second[2] or 'Z'}") + NANOSECONDS - 1
+        seconds_text, zone = match.groups(default="Z")
+        return instants.parse(f"{seconds_text}{zone}") + NANOSECONDS - 1
     except ValueError:
         raise UsageError(f'--at "{time_text}" is not a time such as 2026-01-31T12:00:00Z') from None

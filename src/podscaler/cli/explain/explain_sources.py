@@ -14,7 +14,7 @@ from podscaler.sources.open_sources import OpenSources, ReadResult
 from podscaler.sources.protocol import InvalidValue
 
 STATUS_MAX_AGE_S = 120
-"""The controller renews a status once a minute."""
+"""Two periods in which the controller renews a status."""
 
 
 class ReportedSourceReader:
@@ -22,7 +22,6 @@ class ReportedSourceReader:
 
     Args:
         open_sources: reads sources; the caller closes it.
-        clock: for the age of a status.
     """
 
     def __init__(self, open_sources: OpenSources, clock: Clock) -> None:
@@ -30,13 +29,13 @@ class ReportedSourceReader:
         self._clock = clock
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The source's present value, or the last one that the controller read, or an error."""
+        """The source's present value, or the last one that the controller read, or the error."""
         read_result = await self._open_sources.read(source)
-        if read_result.error is None or isinstance(read_result.error, InvalidValue):
+        if read_result.error is None or isinstance(read_result.error, InvalidValue):  # as for the controller
             return read_result
-        return self._reported(source) or read_result
+        return self._find_reported(source) or read_result
 
-    def _reported(self, source: MetricSource) -> ReadResult | None:
+    def _find_reported(self, source: MetricSource) -> ReadResult | None:
         """The result in the status; None if it has none that is recent, or the last read failed."""
         status = source.status
         conditions = status.get("conditions") or ()

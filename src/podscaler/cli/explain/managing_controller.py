@@ -1,9 +1,10 @@
 """Describes the controller that manages an autoscaler, as a cluster shows it: who wrote its status, who holds its
 Lease.
 
-`podscaler.cli.explain.explain_cluster` collects it; `podscaler.cli.explain.explain` prints it as the section "Looked
-after". Both facts are printed without a conclusion: controllers other than podscaler, and podscaler without leader
-election, hold no such Lease, and a Lease does not name the kinds of autoscalers that its holder manages.
+`podscaler.cli.explain.explain_cluster` makes a ManagingController; `podscaler.cli.explain.explain` and
+`podscaler.cli.diagnosis.examination` print its section "Looked after". Both facts are printed without a conclusion:
+controllers other than podscaler, and podscaler without leader election, hold no such Lease, and a Lease does not name
+the kinds of autoscalers that its holder manages.
 """
 
 from collections.abc import Iterator
@@ -24,19 +25,19 @@ class ManagingController:
 
     Attributes:
         observed_at_ns: when the cluster was read, since the epoch.
-        waits: why the controller does nothing about a PodAutoscaler yet; empty if it works on it.
-        status: the last write of the autoscaler's status.
+        waiting_reason: why the controller does nothing about a PodAutoscaler yet; empty if it syncs it.
+        status_write: the last write of the autoscaler's status.
         lease: the Lease of the autoscaler's shard; without shards, the Lease of the leader.
         lease_namespace: the Lease's namespace.
-        differs: differences between the latest status and this explanation's computation, a phrase each.
+        differences: those between the latest status and this explanation's computation, a phrase each.
     """
 
     observed_at_ns: int
-    waits: str = ""
-    status: StatusWrite | None = None
+    waiting_reason: str = ""
+    status_write: StatusWrite | None = None
     lease: Holding | None = None
     lease_namespace: str = ""
-    differs: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
 
     @property
     def section(self) -> Section | None:
@@ -47,11 +48,11 @@ class ManagingController:
     @property
     def data(self) -> dict[str, Any]:
         """The known attributes for JSON; instants in nanoseconds since the epoch."""
-        fields: dict[str, Any] = {"waits": self.waits} if self.waits else {}
-        if self.differs:
-            fields["differs"] = list(self.differs)
-        if self.status is not None:
-            fields["status"] = {"manager": self.status.manager, "at": self.status.at_ns}
+        fields: dict[str, Any] = {"waits": self.waiting_reason} if self.waiting_reason else {}
+        if self.differences:
+            fields["differs"] = list(self.differences)
+        if self.status_write is not None:
+            fields["status"] = {"manager": self.status_write.manager, "at": self.status_write.at_ns}
         if self.lease is not None:
             fields["lease"] = {
                 "namespace": self.lease_namespace,
@@ -69,18 +70,18 @@ class ManagingController:
 
     def _lines(self) -> Iterator[Line]:
         """The lines of the section: why it waits, who writes the status, what differs, who holds the lease."""
-        if self.waits:
-            yield Line("waits", self.waits)
-        if self.status is not None:
-            yield Line(
-                "status", f"written by {self.status.manager}, {wording.age(self.status.at_ns, self.observed_at_ns)}"
-            )
-        for difference in self.differs:
+        if self.waiting_reason:
+            yield Line("waits", self.waiting_reason)
+        if self.status_write is not None:
+            age_text = wording.age(self.status_write.at_ns, self.observed_at_ns)
+            yield Line("status", f"written by {self.status_write.manager}, {age_text}")
+        for difference in self.differences:
             yield Line("differs", difference)
         if self.lease is not None:
-            yield Line("lease", f"{self.lease_namespace}/{self.lease.name}{_shard(self.lease)}: {self._held()}")
+            text = f"{self.lease_namespace}/{self.lease.name}{_shard_text(self.lease)}: {self._holder_text()}"
+            yield Line("lease", text)
 
-    def _held(self) -> str:
+    def _holder_text(self) -> str:
         """By whom the lease is held."""
         lease = self.lease
         if lease is None or not lease.holder:
@@ -91,5 +92,6 @@ class ManagingController:
         return f"held by nobody: {lease.holder} renewed it last{renewed}"
 
 
-def _shard(lease: Holding) -> str:
+def _shard_text(lease: Holding) -> str:
+    """` (shard 1 of 4)`; empty without shards."""
     return "" if lease.shard is None else f" (shard {lease.shard} of {lease.shards})"

@@ -1,6 +1,7 @@
 """Defines the flags of a fleet's backtest, and parses them.
 
-Called by `podscaler backtest` and `fleet_run`.
+Called by `podscaler.cli.backtest.backtest` and `podscaler.cli.fleet.fleet_run`. A new flag: an option in `options`, an
+attribute of FleetFlags, and its name in `_FLEET_FLAGS` of the former.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +14,12 @@ import msgspec
 from podscaler.base.errors import UsageError
 
 FORMS = ("table", "json")
-WORKERS = 2
-MEMORY = "1GiB"
+DEFAULT_WORKERS = 2
+DEFAULT_WORKER_MEMORY = "1GiB"
 DAY_MINUTES = 1440
 
-_FLAGS = {"files": "--with", "queries": "--query"}
-"""Those that are not called as the parameter is."""
+_FLAG_BY_PARAMETER = {"files": "--with", "queries": "--query"}
+"""The flags whose parameter has another name."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,7 +29,7 @@ class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         recordings: of one controller, in the order of time.
-        synthetic: the number of autoscalers of a made fleet, in place of recordings; 0: recordings.
+        synthetic: the number of autoscalers of a generated fleet, in place of recordings; 0: recordings.
         synthetic_minutes: the length of its load.
         out: the folder of the results.
         workers: processes of a local cluster.
@@ -46,8 +47,8 @@ class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: int = 0
     synthetic_minutes: int = DAY_MINUTES
     out: Path
-    workers: int = WORKERS
-    memory: str = MEMORY
+    workers: int = DEFAULT_WORKERS
+    memory: str = DEFAULT_WORKER_MEMORY
     scheduler: str = ""
     vary: Sequence[str] = ()
     assignments: Sequence[str] = ()
@@ -80,8 +81,8 @@ def options(command: Command) -> Command:
 
 
 def flag(name: str) -> str:
-    """The flag of a parameter, such as `--worker-memory`, for messages."""
-    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    """The flag of a parameter (click's name) for messages: `--worker-memory` of `worker_memory`."""
+    return _FLAG_BY_PARAMETER.get(name, f"--{name.replace('_', '-')}")
 
 
 def changes(flags: FleetFlags) -> tuple[str, ...]:

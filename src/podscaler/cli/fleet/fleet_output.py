@@ -1,6 +1,6 @@
 """Shows how far a fleet's backtest is, and prints its summary.
 
-Called by `fleet_run`.
+Called by `podscaler.cli.fleet.fleet_run`. A new column: a line of `_COLUMNS`.
 """
 
 import sys
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from podscaler.simulation.fleet.summary import CandidateSummary, FleetSummary
 
 _BAR_WIDTH = 30
-_LINES = 10
+_PROGRESS_LINES = 10
+"""How many lines of progress are printed where there is no bar."""
 
 _COLUMNS: tuple[tuple[str, Callable[["CandidateSummary"], str]], ...] = (
     ("autoscalers", lambda row: f"{row.autoscalers:,}"),
@@ -32,8 +33,8 @@ _COLUMNS: tuple[tuple[str, Callable[["CandidateSummary"], str]], ...] = (
 
 
 def progress_printer() -> "Callable[[FleetProgress], None]":
-    """A bar on a terminal; elsewhere a line for each tenth, both on standard error."""
-    return _draw_bar if sys.stderr.isatty() else _Lines()
+    """A function that prints progress on standard error: as a bar on a terminal, elsewhere as a line for each tenth."""
+    return _draw_bar if sys.stderr.isatty() else _ProgressLines()
 
 
 def _draw_bar(progress: "FleetProgress") -> None:
@@ -43,17 +44,17 @@ def _draw_bar(progress: "FleetProgress") -> None:
     click.echo(f"\r[{bar}] {_progress_text(progress)}", err=True, nl=progress.done == progress.partitions)
 
 
-class _Lines:
+class _ProgressLines:
     """Prints a line at the begin and whenever another tenth is done."""
 
     def __init__(self) -> None:
-        self._shown = -1
+        self._printed_tenth = -1
 
     def __call__(self, progress: "FleetProgress") -> None:
         """Print a line if another tenth is done."""
-        tenth = _LINES * progress.done // max(progress.partitions, 1)
-        if tenth > self._shown:
-            self._shown = tenth
+        tenth = _PROGRESS_LINES * progress.done // max(progress.partitions, 1)
+        if tenth > self._printed_tenth:
+            self._printed_tenth = tenth
             click.echo(_progress_text(progress), err=True)
 
 
@@ -64,15 +65,16 @@ def _progress_text(progress: "FleetProgress") -> str:
     return f"{partitions}, {progress.autoscalers:,} autoscalers in this run"
 
 
-def text(totals: "FleetSummary", form: str, folder: str) -> str:
-    """The summary as a table or as JSON, with a line break at its end."""
+def text(fleet_summary: "FleetSummary", form: str, folder: str) -> str:
+    """The summary as a table or as JSON (`form`), with a line break at its end; `folder` has the results."""
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(_data(totals, folder))).decode() + "\n"
+        return msgspec.json.format(msgspec.json.encode(_data(fleet_summary, folder))).decode() + "\n"
     lines = [["", *(heading for heading, _ in _COLUMNS)]]
-    lines += [[candidate.candidate, *(cell(candidate) for _, cell in _COLUMNS)] for candidate in totals.candidates]
+    candidates = fleet_summary.candidates
+    lines += [[candidate.candidate, *(make_cell(candidate) for _, make_cell in _COLUMNS)] for candidate in candidates]
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
-    table = "".join(_line(line, widths) for line in lines)
-    return f"{table if totals.candidates else ''}{_errors(totals)}The rows of every autoscaler: {folder}/*.parquet\n"
+    table = "".join(_line(line, widths) for line in lines) if candidates else ""
+    return f"{table}{_error_lines(fleet_summary)}The rows of every autoscaler: {folder}/*.parquet\n"
 
 
 def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _line(cells: list[str], widths: list[int]) -> str:
     return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"
 
 
-def _errors(fleet_summary: "FleetSummary") -> str:
+def _error_lines(fleet_summary: "FleetSummary") -> str:
     """The lines about autoscalers that could not be evaluated; empty if there are none."""
     if not fleet_summary.failed:
         return ""

@@ -1,6 +1,6 @@
 """Runs the backtest of a fleet: divides recordings, computes what is missing, and prints the summary.
 
-Called by `podscaler backtest`. `podscaler.simulation.fleet` computes; this command reads files and prints.
+Called by `podscaler.cli.backtest.backtest`. `podscaler.simulation.fleet` computes; this module reads files and prints.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from podscaler.cli.fleet.fleet_flags import FleetFlags
 if TYPE_CHECKING:
     from podscaler.simulation.fleet.autoscalers import Partition
 
-_LOCK = ".lock"
+_LOCK_FILE = ".lock"
 
 
 def run(flags: FleetFlags) -> None:
@@ -54,7 +54,7 @@ def _run_partitions(flags: FleetFlags) -> None:
         slo_ms=flags.slo_ms,
         capacity_milli=flags.capacity_milli,
     )
-    partitions = _partitions(flags)
+    partitions = _read_partitions(flags)
     fleet = FleetRun(partitions=partitions, make_trial=trials, description=trials.description, folder=flags.out)
     cluster_request = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
     partition_runs.run(fleet, cluster_request, fleet_output.progress_printer())
@@ -62,8 +62,8 @@ def _run_partitions(flags: FleetFlags) -> None:
     click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / result_files.FOLDER)), nl=False)
 
 
-def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
-    """The partitions of the recordings, or synthetic ones. Raises UsageError."""
+def _read_partitions(flags: FleetFlags) -> "Sequence[Partition]":
+    """The partitions of the recordings, as files of the output folder, or synthetic ones. Raises UsageError."""
     from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
     from podscaler.simulation.fleet import recorded_partitions, splitting, synthetic
 
@@ -71,24 +71,24 @@ def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
         return synthetic.partitions(flags.synthetic, minutes=flags.synthetic_minutes)
     if replay.STANDARD in map(str, flags.recordings):
         raise UsageError("a fleet is read from files, since an interrupted run reads them again")
-    manifest = splitting.split(flags.recordings, flags.out, _lines)
+    manifest = splitting.split(flags.recordings, flags.out, _read_lines)
     if not manifest.parts:
         raise UsageError(f"{flags.recordings[0]} has no sync")
     selection = RecordedSelection(from_ns=flags.from_ns, to_ns=flags.to_ns, cpu_limit_milli=flags.cpu_limit_milli)
     return recorded_partitions.of_manifest(manifest, flags.out, selection)
 
 
-def _lines(path: Path) -> Iterable[bytes]:
+def _read_lines(path: Path) -> Iterable[bytes]:
     with replay.reading(str(path)) as file:
         yield from replay.read_lines(file)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the folder meanwhile. Raises UsageError."""
+    """Make the folder, and hold its lock. Raises UsageError if another run has it, or for OSErrors of the block."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("w") as file:
+        with (folder / _LOCK_FILE).open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -1,8 +1,9 @@
 """Lists the objects of a cluster that lint rules need, and the kinds and metrics that it serves. Writes nothing.
 
-Called by `podscaler.cli.lint.lint`; a rule that needs a further kind: add it to _ALWAYS_LISTED or _OPTIONAL.
-Collections are listed page by page, each once: autoscalers, the kinds of their targets, quotas, limit ranges, and
-PodAutoscalers, VerticalPodAutoscalers and ScaledObjects where the cluster serves them.
+Called by `podscaler.cli.lint.lint` and `podscaler.cli.diagnosis.examination`; a rule that needs a further kind: add it
+to _BUILT_IN_KINDS, or to _OPTIONAL_KINDS if not all clusters serve it. Collections are listed page by page, each once:
+autoscalers, the kinds of their targets, quotas, limit ranges, and PodAutoscalers, VerticalPodAutoscalers and
+ScaledObjects where the cluster serves them.
 
 Invariant: a collection that may not be read is reported in `ClusterSnapshot.notes` and is unknown to the rules; it is
 never taken for empty. HorizontalPodAutoscalers are the exception: without them `read_cluster` fails.
@@ -25,37 +26,37 @@ from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
-from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
+from podscaler.lint.model.lint_context import HPA_KIND, POD_AUTOSCALER, LintContext, LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
 from podscaler.lint.rules import served_metrics
 
-Kind = tuple[str, str]
+GroupKind = tuple[str, str]
 """A group and a kind; the kind is in lower case in the fields of `ClusterSnapshot`."""
 
-_ALWAYS_LISTED: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
-_OPTIONAL: Sequence[Kind] = (
+_BUILT_IN_KINDS: Sequence[GroupKind] = (("", "ResourceQuota"), ("", "LimitRange"))
+_OPTIONAL_KINDS: Sequence[GroupKind] = (
     POD_AUTOSCALER,
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"),
     ("keda.sh", "ScaledObject"),
 )
 
 
-class _Resource(msgspec.Struct):
+class _DiscoveredResource(msgspec.Struct):
     """A resource of a version: its plural name, `deployments` or `deployments/scale`."""
 
     name: str = ""
 
 
-class _Resources(msgspec.Struct):
+class _ResourceList(msgspec.Struct):
     """The response to `/apis/GROUP/VERSION`."""
 
-    resources: list[_Resource] = []
+    resources: list[_DiscoveredResource] = []
 
 
 _D = TypeVar("_D")
 
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-_RESOURCES = msgspec.json.Decoder(_Resources)
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
+_RESOURCE_LIST_DECODER = msgspec.json.Decoder(_ResourceList)
 
 
 @dataclass(slots=True)
@@ -71,9 +72,9 @@ class ClusterSnapshot:
     """
 
     items: list[Item] = field(default_factory=list)
-    listed: set[Kind] = field(default_factory=set)
-    scalable: dict[Kind, bool] = field(default_factory=dict)
-    unserved: set[Kind] = field(default_factory=set)
+    listed: set[GroupKind] = field(default_factory=set)
+    scalable: dict[GroupKind, bool] = field(default_factory=dict)
+    unserved: set[GroupKind] = field(default_factory=set)
     metrics: dict[str, frozenset[str] | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -86,16 +87,14 @@ class ClusterSnapshot:
 async def read_cluster(
     config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock
 ) -> ClusterSnapshot:
-    """Reads the objects of these namespaces; no namespace means all.
+    """Read the objects of these namespaces; no namespace means all.
 
     Args:
-        config: the cluster.
         namespaces: whose objects are listed.
         files: objects of files that are checked with the cluster's; the kinds of their targets are listed, too.
-        clock: for the client.
 
     Raises:
-        UsageError: the cluster cannot be reached, or refuses to list HorizontalPodAutoscalers.
+        UsageError: the cluster cannot be reached, or does not let the user list HorizontalPodAutoscalers.
     """
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
@@ -127,12 +126,13 @@ class _ClusterReader:
         self._snapshot = ClusterSnapshot()
 
     async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
-        """Read the objects and metrics that rules need; what may not be read is noted."""
-        await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
-        for kind in _ALWAYS_LISTED:
+        """Read the objects and metrics that rules need; what may not be read is noted. Raises as `read_with`."""
+        await self._list("autoscaling", "v2", "horizontalpodautoscalers", HPA_KIND)
+        for kind in _BUILT_IN_KINDS:
             await self._try_to_list(kind)
-        for kind in _OPTIONAL:
-            if await self._versions(kind[0]):
+        for kind in _OPTIONAL_KINDS:
+            group, _ = kind
+            if await self._find_versions(group):
                 await self._try_to_list(kind)
         for kind in _target_kinds([*self._snapshot.items, *files]):
             await self._try_to_list(kind)
@@ -140,7 +140,7 @@ class _ClusterReader:
             await self._read_metrics(group)
         return self._snapshot
 
-    async def _try_to_list(self, kind: Kind) -> None:
+    async def _try_to_list(self, kind: GroupKind) -> None:
         """List a kind; an API error becomes a note. Raises TransportError."""
         group, kind_name = kind
         key = (group, kind_name.lower())
@@ -148,7 +148,7 @@ class _ClusterReader:
             return
         try:
             mapping = (await self._discovery.mappings(*kind))[0]
-            names = await self._resources(mapping.group, mapping.version)
+            names = await self._discover_resources(mapping.group, mapping.version)
             self._snapshot.scalable[key] = f"{mapping.plural}/scale" in names
             await self._list(mapping.group, mapping.version, mapping.plural, mapping.kind)
         except TransportError:
@@ -167,18 +167,19 @@ class _ClusterReader:
         items: list[Item] = []
         for scope in scopes:
             path = prefix + scope + urls.path(plural)
-            async for object_json in all_pages.raw(self._client, path, subject=plural):
-                listed_object = _decoded(object_json, _OBJECT, plural)
+            async for object_json in all_pages.read_raw(self._client, path, subject=plural):
+                listed_object = _decoded(object_json, _OBJECT_DECODER, plural)
                 items += reading.items({**listed_object, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
         self._snapshot.items += items
         self._snapshot.listed.add((group, kind.lower()))
 
-    async def _resources(self, group: str, version: str) -> frozenset[str]:
+    async def _discover_resources(self, group: str, version: str) -> frozenset[str]:
+        """The names of the resources of a version. Raises StatusError."""
         body = await self._client.get(urls.group_version(group, version), subject=f"discovery of {group}")
-        return frozenset(resource.name for resource in _decoded(body, _RESOURCES, group).resources)
+        return frozenset(resource.name for resource in _decoded(body, _RESOURCE_LIST_DECODER, group).resources)
 
-    async def _versions(self, group: str) -> Sequence[str]:
-        """The versions of a group; empty if it is not served, or discovery fails."""
+    async def _find_versions(self, group: str) -> Sequence[str]:
+        """The versions of a group; empty if not served, or (with a note) if discovery fails. Raises TransportError."""
         try:
             return await self._discovery.versions(group)
         except TransportError:
@@ -188,10 +189,10 @@ class _ClusterReader:
             return ()
 
     async def _read_metrics(self, group: str) -> None:
-        """Read which metrics an API lists; None for one that is not served."""
+        """Read into the snapshot which metrics an API lists; an API error becomes a note. Raises TransportError."""
         try:
             versions = await self._discovery.versions(group)
-            self._snapshot.metrics[group] = await self._resources(group, versions[0]) if versions else None
+            self._snapshot.metrics[group] = await self._discover_resources(group, versions[0]) if versions else None
         except TransportError:
             raise
         except StatusError as error:
@@ -206,9 +207,9 @@ def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", sub
         raise StatusError(f"a response about {subject} cannot be read: {error}", code=0) from None
 
 
-def _target_kinds(items: Iterable[Item]) -> list[Kind]:
+def _target_kinds(items: Iterable[Item]) -> list[GroupKind]:
     """The kinds that autoscalers refer to, each once."""
-    kinds: dict[Kind, None] = {}
+    kinds: dict[GroupKind, None] = {}
     for autoscaler in LintContext(items).autoscalers:
         kinds[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
     return list(kinds)

@@ -1,6 +1,7 @@
 """`podscaler lint`: checks manifests, or the objects of a cluster, by rules.
 
-Reads objects (`lint_files`, `cluster_reader`), runs `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
+`podscaler.cli.main` registers the command. It reads objects (`lint_files`, `cluster_reader`), runs `podscaler.lint`,
+and prints (`lint_output`, `lint_sarif`).
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import click
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.lint import lint_files, lint_output, lint_sarif
-from podscaler.cli.lint.lint_output import Report
+from podscaler.cli.lint.lint_output import LintReport
 from podscaler.cli.options.flags import kubeconfig_options
 from podscaler.lint import linter
 from podscaler.lint.model import reading
@@ -47,33 +48,33 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
     input; all files are judged together. docs/lint.md explains every rule. An object's annotation
     podscaler.dev/lint-ignore: PSL005,PSL010 switches rules off. Exit status: 0 no findings, 1 findings, 2 wrong use.
     """
-    is_live = _is_live(files, options)
-    if is_live:
-        items, cluster = _with_cluster(files, options)
+    if _reads_cluster(files, options):
+        items, cluster = _read_with_cluster(files, options)
     else:
         items, cluster = lint_files.read(files, options["namespace"] or reading.DEFAULT_NAMESPACE), None
     findings = linter.lint(items, cluster, files_only=bool(files))
-    checked = [item for item in items if not (files and item.origin.is_live)]
-    report = Report(findings, len(checked), sum(map(is_autoscaler, checked)))
+    checked_items = [item for item in items if not (files and item.origin.is_live)]
+    report = LintReport(findings, len(checked_items), sum(map(is_autoscaler, checked_items)))
     click.echo(_report_text(report, output), nl=output == "text")
     ctx.exit(1 if findings else 0)
 
 
-def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
-    """Whether a cluster is read: with --live, --kubeconfig, --context or -A, which `options` has by click's names.
-
-    Raises UsageError.
-    """
-    is_live = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
-    if not is_live and not files:
+def _reads_cluster(files: Sequence[str], options: dict[str, Any]) -> bool:
+    """Whether a cluster is read, by click's `options`. Raises UsageError for nothing to check, or exclusive flags."""
+    reads_cluster = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
+    if not reads_cluster and not files:
         raise UsageError("nothing to check: give files or folders, '-' for standard input, or --live for a cluster")
     if options["all_namespaces"] and options["namespace"]:
         raise UsageError("--namespace and --all-namespaces exclude each other")
-    return is_live
+    return reads_cluster
 
 
-def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], LintedCluster]:
-    """The objects of the files, then those of the cluster that the files do not replace."""
+def _read_with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], LintedCluster]:
+    """The objects of the files, then those of the cluster that the files do not replace, and what it serves.
+
+    Of the cluster the namespaces of the files are read, without files that of `-n` or of the context. Prints what could
+    not be read to standard error. Raises UsageError.
+    """
     from podscaler.cli.lint import (
         cluster_reader,  # what talks to clusters is imported for clusters only: it takes a while
     )
@@ -84,7 +85,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
     file_items = lint_files.read(files, namespace)
     namespaces = sorted({item.namespace for item in file_items if item.namespace}) if files else [namespace]
     if options["all_namespaces"] or not namespaces:
-        namespaces = []
+        namespaces = []  # means all
     snapshot = asyncio.run(cluster_reader.read_cluster(config, namespaces, file_items, SystemClock()))
     for note in snapshot.notes:
         click.echo(f"podscaler: {note}", err=True)
@@ -92,7 +93,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
     return [*file_items, *(item for item in snapshot.items if item.key not in keys)], snapshot.cluster
 
 
-def _report_text(report: Report, output: str) -> str:
+def _report_text(report: LintReport, output: str) -> str:
     """The report in a form of `--output`."""
     if output == "text":
         return lint_output.text(report)

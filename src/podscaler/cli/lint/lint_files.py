@@ -14,16 +14,16 @@ from typing import Any
 from podscaler.api.text import manifests
 from podscaler.base.errors import UsageError
 from podscaler.lint.model import reading
-from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item
+from podscaler.lint.model.linted_item import APIError, DocumentOrigin, Item
 
-STANDARD = "-"
-STANDARD_NAME = "standard input"
+STANDARD_INPUT = "-"
+STANDARD_INPUT_NAME = "standard input"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-_LINE = re.compile(r"\bline (\d+)")
+_LINE_IN_ERROR = re.compile(r"\bline (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _InputFile:
     """A file with its content.
 
     Attributes:
@@ -46,29 +46,29 @@ def read(names: Iterable[str], namespace: str) -> list[Item]:
     Raises:
         UsageError: a file does not exist, or cannot be read.
     """
-    files: dict[str, _File] = {}
+    files: dict[str, _InputFile] = {}
     for name in names:
-        for file in _files(name):
+        for file in _read_files(name):
             files.setdefault(file.name, file)
-    return [item for file in files.values() for item in _items(file, namespace)]
+    return [item for file in files.values() for item in _items_of_file(file, namespace)]
 
 
-def _files(name: str) -> Iterator[_File]:
-    """The file of a name, all manifests below a folder, or standard input."""
-    if name == STANDARD:
-        yield _File(STANDARD_NAME, sys.stdin.buffer.read(), True)
+def _read_files(name: str) -> Iterator[_InputFile]:
+    """The file of a name, all manifests below a folder without hidden ones, or standard input. Raises UsageError."""
+    if name == STANDARD_INPUT:
+        yield _InputFile(STANDARD_INPUT_NAME, sys.stdin.buffer.read(), True)
         return
     path = Path(name)
     if not path.is_dir():
-        yield _File(name, _content(path), True)
+        yield _InputFile(name, _read_content(path), True)
         return
     for file in sorted(path.rglob("*")):
         is_hidden = any(folder_or_name.startswith(".") for folder_or_name in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
-            yield _File(str(file), _content(file), False)
+            yield _InputFile(str(file), _read_content(file), False)
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     """The bytes of a file. Raises UsageError if it cannot be read."""
     try:
         return path.read_bytes()
@@ -76,8 +76,8 @@ def _content(path: Path) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _items(file: _File, namespace: str) -> Iterator[Item]:
-    """The objects of a file, each with its place; a document that cannot be read is an item with its error."""
+def _items_of_file(file: _InputFile, namespace: str) -> Iterator[Item]:
+    """The objects of a file, each with its place; a document that cannot be parsed is an item with its error."""
     input_format, number, line = manifests.format_of(file.content), 1, 1
     for document_bytes in manifests.split_parts(file.content):
         origin = DocumentOrigin(file.name, line, document_bytes)
@@ -85,27 +85,27 @@ def _items(file: _File, namespace: str) -> Iterator[Item]:
         try:
             document = manifests.parse_part(number, document_bytes, input_format)
         except UsageError as error:
-            yield _broken(origin, str(error))
+            yield _unparsed_item(origin, str(error))
             number += 1
             continue
-        number += document.number > 0
-        if document.number and (file.is_named or _is_object(document.value)):
+        number += document.number > 0  # empty documents have the number 0, and are not counted
+        if document.number and (file.is_named or _is_object(document.value)):  # folders contain other files, too
             yield from _document_items(document, origin, namespace)
 
 
-def _broken(origin: DocumentOrigin, error: str) -> Item:
+def _unparsed_item(origin: DocumentOrigin, error: str) -> Item:
     """The item for a document that cannot be parsed, at the line that the error names.
 
     The error counts lines from below the marker `---`, in some messages from zero, as Kubernetes' YAML reader does.
     """
-    named_line = _LINE.search(error)
+    named_line = _LINE_IN_ERROR.search(error)
     offset = int(named_line[1]) - 1 + origin.text.startswith(b"---") if named_line else 0
-    offset = min(offset, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + offset, text=b""), (APIFinding("", error),))
+    line = origin.line + min(offset, origin.text.count(b"\n"))
+    return Item("", "", "", "", {}, {}, replace(origin, line=line, text=b""), (APIError("", error),))
 
 
 def _is_object(document_value: Any) -> bool:
-    """Whether a document is a Kubernetes object: folders contain other files, too."""
+    """Whether a document has the form of a Kubernetes object."""
     return isinstance(document_value, dict) and "apiVersion" in document_value and "kind" in document_value
 
 
@@ -113,6 +113,6 @@ def _document_items(document: manifests.ManifestDocument, origin: DocumentOrigin
     """The objects of a document; the first one gets the finding that the document has a key twice."""
     for index, item in enumerate(reading.items(document.value, origin, namespace)):
         if index == 0 and document.repeated:
-            yield replace(item, faults=(APIFinding("", document.repeated), *item.faults))
+            yield replace(item, api_errors=(APIError("", document.repeated), *item.api_errors))
         else:
             yield item

@@ -17,7 +17,7 @@ _PLURALS = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.INF
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LintReport:
     """The findings, and how many objects and autoscalers were checked."""
 
     findings: Sequence[Finding]
@@ -25,7 +25,7 @@ class Report:
     autoscalers: int
 
 
-def text(report: Report) -> str:
+def text(report: LintReport) -> str:
     """A paragraph for each finding, and one line that counts them."""
     paragraphs = [_paragraph(finding) for finding in report.findings]
     return "\n\n".join([*paragraphs, _summary(report)])
@@ -48,7 +48,7 @@ def _indented(message: str) -> str:
     return message.replace("\n", "\n  ")
 
 
-def _summary(report: Report) -> str:
+def _summary(report: LintReport) -> str:
     """The last line of the text: how many findings of each severity in how many objects."""
     checked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
     counts = _counts(report)
@@ -62,11 +62,11 @@ def _counted(number: int, name: str) -> str:
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
-def _counts(report: Report) -> Counter[Severity]:
+def _counts(report: LintReport) -> Counter[Severity]:
     return Counter(finding.rule.severity for finding in report.findings)
 
 
-def data(report: Report, form: str) -> str:
+def data(report: LintReport, form: str) -> str:
     """The report as one JSON or YAML object."""
     counts = _counts(report)
     fields = {

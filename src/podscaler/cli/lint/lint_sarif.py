@@ -16,7 +16,7 @@ from podscaler.lint import rulebook
 from podscaler.lint.model.findings import Finding, Rule, Severity
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_LEVEL_BY_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def log(findings: Sequence[Finding]) -> str:
@@ -43,7 +43,7 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
         "name": rule.name,
         "shortDescription": {"text": rule.summary},
         "help": {"text": f"See {rule.docs}"},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "defaultConfiguration": {"level": _LEVEL_BY_SEVERITY[rule.severity]},
     }
 
 
@@ -52,7 +52,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": finding.rule.id,
         "ruleIndex": rulebook.RULES.index(finding.rule),
-        "level": _LEVELS[finding.rule.severity],
+        "level": _LEVEL_BY_SEVERITY[finding.rule.severity],
         "message": {"text": f"{finding.subject or finding.file}: {finding.message}. To do: {finding.fix}."},
         "locations": [_location(finding)],
     }

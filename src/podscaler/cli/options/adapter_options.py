@@ -20,15 +20,14 @@ from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.resource.kubelet_metrics import ScrapeSettings
 from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, Flag, Option, flag_group, kubeconfig_options
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, FlagType, Option, flag_group, kubeconfig_options
 from podscaler.cli.options.kubelet_options import KUBELET_OPTIONS, parse_kubelets
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 
-TEXT = Flag("text", str)
+TEXT = FlagType("text", str)
 FILE: click.ParamType[Any] = click.Path(path_type=Path)
-BATCHING: click.ParamType[Any] = click.Choice([batching.value for batching in Batching])
-_TLS = ("tls-cert-file", "tls-private-key-file")
+
 
 options = flag_group(
     Option("config", FILE, None, "the rules, in prometheus-adapter's format"),
@@ -48,8 +47,13 @@ options = flag_group(
     Option("query-batching", click.Choice([*map(str, Batching)]), "auto", "when one query is sent for many objects"),
     Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
     Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
-    Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
-    Option(_TLS[1], FILE, None, "its key"),
+    Option(
+        "tls-cert-file",
+        FILE,
+        None,
+        "the serving certificate, read again when it is renewed; default: one made in memory",
+    ),
+    Option("tls-private-key-file", FILE, None, "its key"),
     kubeconfig_options,
     Option("lister-kubeconfig", FILE, None, "for discovery and lists of objects; default: --kubeconfig"),
     Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
@@ -75,10 +79,9 @@ class AdapterOptions:
         config: the file with the rules; None if there are no rules.
         settings: intervals of queries and lists.
         prometheus: the connection to Prometheus.
-        timeout_s: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
-        files: the serving certificate and its key; None if a certificate is made in memory.
+        certificate_files: the serving certificate and its key; None if a certificate is made in memory.
         lister, authentication, authorization: the connections to the API server for lists, for reviews of tokens, and
             for reviews of access.
         kubelets: how kubelets are scraped; None: kubelets are not scraped.
@@ -93,7 +96,7 @@ class AdapterOptions:
     uses_post: bool
     host: str
     port: int
-    files: tuple[Path, Path] | None
+    certificate_files: tuple[Path, Path] | None
     lister: Config
     authentication: Config
     authorization: Config
@@ -105,7 +108,8 @@ class AdapterOptions:
 def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
     """The options that `flag_values` mean: the values of `options` by click's names.
 
-    Reads kubeconfigs. Raises UsageError.
+    Reads kubeconfigs and the file of kubelets' authorities. `clock` is for tokens in files; None: the system's. Raises
+    UsageError.
     """
     if flag_values["config"] is None and not flag_values["resource"] and not flag_values["metric_sources"]:
         raise UsageError("--config is needed, the file with the rules, or --resource, or --metric-sources")
@@ -115,7 +119,7 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     if not 0 <= flag_values["secure_port"] <= 65535:
         raise UsageError(f"--secure-port must be between 0 and 65535, but got {flag_values['secure_port']}")
     clock = clock or SystemClock()
-    lister = _cluster("lister_kubeconfig", flag_values, clock)
+    lister = _find_cluster("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
         config=flag_values["config"],
         settings=_settings(flag_values),
@@ -124,10 +128,10 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
         uses_post=flag_values["prometheus_verb"] == "POST",
         host=flag_values["bind_address"],
         port=flag_values["secure_port"],
-        files=None if certificate is None else (certificate, key),
+        certificate_files=None if certificate is None else (certificate, key),
         lister=lister,
-        authentication=_cluster("authentication_kubeconfig", flag_values, clock),
-        authorization=_cluster("authorization_kubeconfig", flag_values, clock),
+        authentication=_find_cluster("authentication_kubeconfig", flag_values, clock),
+        authorization=_find_cluster("authorization_kubeconfig", flag_values, clock),
         kubelets=parse_kubelets(flag_values, lister),
         serves_metric_sources=bool(flag_values["metric_sources"]),
         metric_source_folder=flag_values["metric_source_folder"],
@@ -135,12 +139,9 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
 
 
 def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
-    """The settings of the adapter, from values by click's names.
-
-    Raises UsageError for flags that exclude each other.
-    """
+    """The settings of the adapter. Raises UsageError for durations that are too small or negative."""
     interval_s = _positive_s("metrics-relist-interval", flag_values)
-    max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s
+    max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s  # 0: not given
     if max_age_s < interval_s:
         raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
     if flag_values["query_tick"] < 0:
@@ -159,7 +160,7 @@ def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
 
 
 def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
-    """How Prometheus is reached. Raises UsageError."""
+    """How Prometheus is reached. Raises UsageError for flags that exclude each other, and unusable kubeconfigs."""
     if flag_values["prometheus_auth_incluster"] and flag_values["prometheus_auth_config"]:
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
     cluster = None
@@ -167,21 +168,22 @@ def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSetti
         cluster = locate.in_cluster(locate.SERVICE_ACCOUNT, clock)
     elif flag_values["prometheus_auth_config"]:
         cluster = locate.find_config(str(flag_values["prometheus_auth_config"]), None, clock)
-    pairs = [header.partition("=") for header in flag_values["prometheus_header"]]
+    headers = [header.partition("=") for header in flag_values["prometheus_header"]]
     return PrometheusSettings(
         url=flag_values["prometheus_url"],
         ca_file=flag_values["prometheus_ca_file"],
         certificate_file=flag_values["prometheus_client_tls_cert_file"],
         key_file=flag_values["prometheus_client_tls_key_file"],
         token_file=flag_values["prometheus_token_file"],
-        headers=tuple((name, header_value) for name, _, header_value in pairs),
+        headers=tuple((name, header_value) for name, _, header_value in headers),
         cluster=cluster,
     )
 
 
-def _cluster(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
+def _find_cluster(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
-    kubeconfig = flag_values[name] or flag_values["kubeconfig"]
-    return locate.find_config(
-        str(kubeconfig) if kubeconfig else None, None if flag_values[name] else flag_values["context"], clock
-    )
+    own_kubeconfig = flag_values[name]
+    if own_kubeconfig:
+        return locate.find_config(str(own_kubeconfig), None, clock)
+    shared_kubeconfig = flag_values["kubeconfig"]
+    return locate.find_config(str(shared_kubeconfig) if shared_kubeconfig else None, flag_values["context"], clock)

@@ -1,6 +1,7 @@
 """Defines the flags of the connection to an API server: kubeconfig, context and rate limit.
 
-Used by `podscaler controller` and `podscaler migrate`, which open their clients with `ConnectionOptions`.
+Used by `podscaler.cli.commands.controller` and `podscaler.cli.commands.migrate`, which open their clients with
+`ConnectionOptions`.
 
 Differs: kube-controller-manager sends 20 requests a second at most by default; here there is no limit unless one is
 given. The server's priority and fairness limits clients.
@@ -27,14 +28,20 @@ connection_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The values of the flags: the server and the credentials, and the rate limit (0 `per_second`: no limit)."""
+    """The values of the flags.
+
+    Attributes:
+        config: the server and the credentials.
+        requests_per_s: the rate limit of requests; 0: no limit.
+        burst: how many requests may be sent at once where there is a limit.
+    """
 
     config: Config
-    per_second: float
+    requests_per_s: float
     burst: int
 
     async def open_client(self, clock: Clock, *, user_agent: str) -> Client:
-        """A client; the caller closes it. Raises UsageError for certificates that cannot be used."""
+        """A client with a rate limit of its own; the caller closes it. Raises UsageError for unusable certificates."""
         return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
@@ -42,7 +49,7 @@ class ConnectionOptions:
         return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     def _limit(self, clock: Clock) -> TokenBucket | None:
-        return TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
+        return TokenBucket(self.requests_per_s, self.burst, clock) if self.requests_per_s > 0 else None
 
 
 def parse_connection(

@@ -1,7 +1,7 @@
 """Defines the flags of leader election and shards, and runs the controller of `podscaler controller` under leases.
 
-`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`
-or, without leases, through `NoElection`, which has the same methods.
+`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller by an
+ElectedController or, without leases, by an UnelectedController, which has the same methods.
 
 Source: the `--leader-elect-*` flags of kube-controller-manager, with their defaults; `--shards` is our own.
 """
@@ -18,7 +18,7 @@ import click
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import lease_options
-from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group
+from podscaler.cli.options.flags import DURATION, INT32, FlagType, Option, flag_group
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election, Timing
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 PREFIX = "leader-elect"
 SHARDS_MAX = 256
-LOCK = "leases"
+LOCK_KIND = "leases"
 
 
 def parse_lock(lock_kind: str) -> str:
-    """The kind of lock objects, which must be `leases`. Raises ValueError."""
-    if lock_kind != LOCK:
-        raise ValueError(f'must be "{LOCK}"')
+    """The kind of lock objects, which must be `leases`; upstream once had others. Raises ValueError."""
+    if lock_kind != LOCK_KIND:
+        raise ValueError(f'must be "{LOCK_KIND}"')
     return lock_kind
 
 
@@ -67,7 +67,7 @@ election_options = flag_group(
         "how long after its last renewal the holder writes, and tries to renew",
     ),
     Option(f"{PREFIX}-retry-period", DURATION, "2s", "the wait between two attempts"),
-    Option(f"{PREFIX}-resource-lock", Flag("kind", parse_lock), LOCK, "the kind of lock objects"),
+    Option(f"{PREFIX}-resource-lock", FlagType("kind", parse_lock), LOCK_KIND, "the kind of lock objects"),
     lease_options.lease_options,
     Option(
         "shards",
@@ -98,19 +98,18 @@ def parse_election(options: Mapping[str, Any]) -> Election | None:
     return Election(name=name, namespace=namespace, timing=timing, shards=shards)
 
 
-def field_manager(elected: Election | None) -> str:
-    """The field manager of a controller with that election, or without any."""
-    if elected is None:
+def field_manager(election: Election | None) -> str:
+    """The field manager of a controller with that election; None: named for this host."""
+    if election is None:
         return installation.of_host(socket.gethostname())
-    return installation.of_lease(elected.namespace, elected.name)
+    return installation.of_lease(election.namespace, election.name)
 
 
-class NoElection:
+class UnelectedController:
     """Runs a controller that takes no lease.
 
     Args:
         controller: the controller, not started yet.
-        client: the controller's client.
 
     Attributes:
         client: used for requests before the controller runs.
@@ -135,47 +134,51 @@ class NoElection:
         await self._controller.stopped()
 
     async def run(self) -> None:
-        """Work until `stop` is called."""
+        """Manage autoscalers until `stop` is called."""
         await self._controller.run()
 
 
-class Elected:
+class ElectedController:
     """Runs a controller that works while it holds leases.
 
     Args:
-        controller: the controller, not started yet.
+        controller: the controller, not started yet; its health covers `lease_client` from now on.
         client: the controller's client; from now on it writes only under a lease.
-        leases: another client of the same server, for the leases.
-        elected: the name and timing of the election, and the number of shards.
-        clock: this machine's clock.
+        lease_client: another client of the same server, for the leases.
+        election: the name and timing of the election, and the number of shards.
+
+    Attributes:
+        client: `lease_client`, which is used for requests before the controller runs.
+        permissions: permissions that are needed besides the controller's own.
     """
 
     def __init__(
-        self, controller: Controller, client: Client, *, leases: Client, elected: Election, clock: Clock
+        self, controller: Controller, client: Client, *, lease_client: Client, election: Election, clock: Clock
     ) -> None:
         self._controller = controller
         self._stopping = asyncio.Event()
         self._failure = ""
-        self.client = leases
+        self.client = lease_client
         self.permissions: Sequence[Permission] = of_leases(
-            elected.namespace, elected.name, is_sharded=elected.shards > 0
+            election.namespace, election.name, is_sharded=election.shards > 0
         )
         registry, rng = controller.telemetry.registry, random.Random()
         telemetry = ElectionMetrics(registry)
-        self._share: Leadership | Sharding
-        if elected.shards:
-            shard_metrics = ShardMetrics(registry)
-            self._share = Sharding(leases, elected, clock=clock, rng=rng, telemetry=telemetry, figures=shard_metrics)
+        self._ownership: Leadership | Sharding
+        if election.shards:
+            self._ownership = Sharding(
+                lease_client, election, clock=clock, rng=rng, telemetry=telemetry, figures=ShardMetrics(registry)
+            )
         else:
-            self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
-        controller.health.observe(leases)
-        client.wrap_transport(lambda transport: FencedTransport(transport, self._share.weakest))
-        controller.assignment.set_ownership(self._share)
+            self._ownership = Leadership(lease_client, election, clock=clock, rng=rng, telemetry=telemetry)
+        controller.health.observe(lease_client)
+        client.wrap_transport(lambda transport: FencedTransport(transport, self._ownership.weakest))
+        controller.assignment.set_ownership(self._ownership)
 
     def stop(self) -> None:
         """Make `run` end, after the leases are handed over."""
         self._stopping.set()
-        self._share.stop()
+        self._ownership.stop()
 
     async def stopped(self) -> None:
         """Return once `stop` was called."""
@@ -183,27 +186,28 @@ class Elected:
 
     def fault(self) -> str:
         """Why the election or the controller failed; the empty text where neither did."""
-        return self._failure or self._share.fault()
+        return self._failure or self._ownership.fault()
 
     async def run(self) -> None:
         """Work until `stop` is called: the leases are handed over, then the controller ends.
 
         Raises any exception of the election or the controller, which is a bug; the leases are released by then.
         """
-        working = asyncio.ensure_future(self._controller.run())
-        electing = asyncio.ensure_future(self._share.run(self._controller.assignment))
+        controller_task = asyncio.ensure_future(self._controller.run())
+        election_task = asyncio.ensure_future(self._ownership.run(self._controller.assignment))
         try:
-            await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
-            if working.done() and not working.cancelled() and (error := working.exception()) is not None:
+            await asyncio.wait((controller_task, election_task), return_when=asyncio.FIRST_COMPLETED)
+            has_ended = controller_task.done() and not controller_task.cancelled()
+            if has_ended and (error := controller_task.exception()) is not None:
                 self._failure = f"the controller failed: {error!r}"
-            self._share.stop()
-            await asyncio.wait((electing,))
+            self._ownership.stop()
+            await asyncio.wait((election_task,))
             self._controller.stop()
-            await working
-            electing.result()
+            await controller_task
+            election_task.result()  # raises what the election raised
         finally:
-            await timeouts.end(electing, working)
+            await timeouts.end(election_task, controller_task)
 
 
-Working = NoElection | Elected
+ControllerRunner = UnelectedController | ElectedController
 """A controller as the command runs it."""

@@ -1,7 +1,7 @@
 """Defines the flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
 `podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
-serves with the result. `podscaler.cli.up.up` has `address_option` alone.
+serves with the result. `podscaler.cli.up.up` has `address_option` alone; `podscaler.cli.up.control_plane` serves.
 """
 
 import asyncio
@@ -60,13 +60,13 @@ class Serving:
 
     Attributes:
         host, port: the address to listen on.
-        files: the certificate and its key; None: plain HTTP.
-        is_delegated: whether the API server authorizes readers of /metrics.
+        certificate_files: the certificate and its key; None: plain HTTP.
+        is_delegated: whether the API server authorizes readers of /metrics; the caller of `serve` sees to that.
     """
 
     host: str
     port: int
-    files: tuple[Path, Path] | None = None
+    certificate_files: tuple[Path, Path] | None = None
     is_delegated: bool = False
 
 
@@ -95,11 +95,11 @@ def parse_address_option(bind_address: str) -> Serving | None:
 
 
 def parse_address(bind_address: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`. Raises UsageError."""
-    host, colon, port = bind_address.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    """Host and port of `HOST:PORT`; IPv6 addresses may be in brackets, and no host means 0.0.0.0. Raises UsageError."""
+    host, colon, port_text = bind_address.rpartition(":")
+    if not colon or not (port_text.isascii() and port_text.isdigit()) or int(port_text) > 65535:
         raise UsageError(f'--metrics-bind-address "{bind_address}" is not HOST:PORT')
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all addresses, as for kube-controller-manager
+    return host.strip("[]") or "0.0.0.0", int(port_text)  # noqa: S104 - an empty host means all addresses, as for kube-controller-manager
 
 
 @asynccontextmanager
@@ -108,17 +108,18 @@ async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> 
     if serving is None:
         yield
         return
-    certificate = await asyncio.to_thread(ServingCertificate, *serving.files) if serving.files else None
+    files = serving.certificate_files
+    certificate = await asyncio.to_thread(ServingCertificate, *files) if files else None
     context = None if certificate is None else certificate.context
-    bound = await endpoints.start(serving.host, serving.port, context)
-    log.info("serving /metrics, /healthz and /readyz on %s", bound)
-    following = None
+    bound_address = await endpoints.start(serving.host, serving.port, context)
+    log.info("serving /metrics, /healthz and /readyz on %s", bound_address)
+    renewal_task = None
     if certificate is not None:
-        run_certificate = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
-        following = asyncio.get_running_loop().create_task(run_certificate)
+        renew = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
+        renewal_task = asyncio.get_running_loop().create_task(renew)
     try:
         yield
     finally:
-        if following is not None:
-            following.cancel()
+        if renewal_task is not None:
+            renewal_task.cancel()
         await endpoints.stop()

@@ -2,7 +2,7 @@
 
 Used by the modules of this package and by commands. `--port=x` with the type INT32 is the UsageError `invalid argument
 "x" for "--port" flag: strconv.ParseInt: parsing "x": invalid syntax`, as kube-controller-manager prints it. A new type:
-a function `parse_x` that raises ValueError, and a `Flag` with it.
+a function `parse_x` that raises ValueError, and a `FlagType` with it.
 """
 
 import re
@@ -24,32 +24,32 @@ class Option(NamedTuple):
 
     Attributes:
         name: without the dashes.
-        kind: the type of the value.
+        value_type: converts the text of the value.
         default: the text of the default; None if there is no default, or the help describes it.
-        text: the help.
+        help_text: one phrase.
         is_list: whether the flag may be repeated; the value is a tuple then.
         is_switch: whether the flag takes no value.
         is_hidden: whether the help omits the flag.
     """
 
     name: str
-    kind: click.ParamType[Any]
+    value_type: click.ParamType[Any]
     default: str | None
-    text: str
+    help_text: str
     is_list: bool = False
     is_switch: bool = False
     is_hidden: bool = False
 
     def decorator(self) -> Callable[[Any], Any]:
-        """The click option."""
+        """The decorator that puts the flag on a click command."""
         return click.option(
             f"--{self.name}",
-            type=self.kind,
+            type=self.value_type,
             default=() if self.is_list else self.default,
             show_default=bool(self.default),
             multiple=self.is_list,
             is_flag=self.is_switch,
-            help=self.text,
+            help=self.help_text,
             hidden=self.is_hidden,
         )
 
@@ -72,28 +72,32 @@ def parse_int32(integer_text: str) -> int:
         raise ValueError(f'strconv.ParseInt: parsing "{integer_text}": invalid syntax')
     digits = integer_text.lstrip("+-")
     is_octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-    number = int(digits, 8 if is_octal else 0) * (-1 if integer_text[0] == "-" else 1)
+    base = 8 if is_octal else 0  # 0: by the prefix 0x, 0b or 0o
+    number = int(digits, base) * (-1 if integer_text[0] == "-" else 1)
     if not -(2**31) <= number < 2**31:
         raise ValueError(f'strconv.ParseInt: parsing "{integer_text}": value out of range')
     return number
 
 
 def parse_float64(number_text: str) -> float:
-    """The number. Raises ValueError, worded as Go's `strconv.ParseFloat`."""
+    """The number; `inf` and `nan` too, as in Go. Raises ValueError, worded as Go's `strconv.ParseFloat`.
+
+    Differs: hexadecimal numbers are rejected, and one that is too large is infinite.
+    """
     try:
-        if "_" in number_text or number_text != number_text.strip():
+        if "_" in number_text or number_text != number_text.strip():  # Python accepts both, Go neither
             raise ValueError(number_text)
         return float(number_text)
     except ValueError as error:
         raise ValueError(f'strconv.ParseFloat: parsing "{number_text}": invalid syntax') from error
 
 
-class Flag(click.ParamType[Any]):
+class FlagType(click.ParamType[Any]):
     """A type of flags whose text a function parses.
 
     Args:
         name: the type's name in the help (`duration`, `int32`, ...).
-        parse: the function; the message of its ValueError is part of what the user reads.
+        parse: the function; the message of its ValueError is the end of the UsageError.
     """
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
@@ -112,15 +116,15 @@ class Flag(click.ParamType[Any]):
 
 def parse_namespace(namespace: str) -> str:
     """The name of a namespace. Raises ValueError."""
-    if faults := names.dns_label_errors(namespace):
-        raise ValueError(faults[0])
+    if errors := names.dns_label_errors(namespace):
+        raise ValueError(errors[0])
     return namespace
 
 
-DURATION = Flag("duration", duration.parse)
-INT32 = Flag("int32", parse_int32)
-FLOAT64 = Flag("float64", parse_float64)
-NAMESPACE = Flag("namespace", parse_namespace)
+DURATION = FlagType("duration", duration.parse)
+INT32 = FlagType("int32", parse_int32)
+FLOAT64 = FlagType("float64", parse_float64)
+NAMESPACE = FlagType("namespace", parse_namespace)
 
 kubeconfig_options = flag_group(
     click.option(

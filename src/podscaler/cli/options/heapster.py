@@ -1,7 +1,8 @@
 """Opens the source of metrics for `--heapster-url`: a Heapster that is reached at that address, not by its Service.
 
-Heapster is the metrics server of Kubernetes before 1.11. `podscaler controller`, `podscaler explain` and the autoscaler
-of `podscaler up` wrap their work in `open_metrics`. The flags are in `podscaler.cli.options.settings`.
+Heapster is the metrics server of Kubernetes before 1.11. `podscaler.cli.commands.controller`,
+`podscaler.cli.explain.explain_cluster` and `podscaler.cli.up.own_autoscaler` wrap their work in `open_metrics`. The
+flags are in `podscaler.cli.options.settings`.
 """
 
 from collections.abc import AsyncIterator
@@ -27,14 +28,16 @@ async def open_metrics(
 
     Args:
         client: of the API server, which lists pods; the caller closes it.
+        settings: name Heapster's URL, and the field manager for the User-Agent.
     """
     service = settings.heapster
     if service is None or not service.url:
         yield None
         return
     user_agent = installation.user_agent(settings.field_manager)
-    direct = await connect.open_client(Config(service.url, origin="--heapster-url"), clock, user_agent=user_agent)
+    heapster_config = Config(service.url, origin="--heapster-url")
+    heapster_client = await connect.open_client(heapster_config, clock, user_agent=user_agent)
     try:
-        yield HeapsterMetricsSource(client, service, clock, direct=direct)
+        yield HeapsterMetricsSource(client, service, clock, direct=heapster_client)
     finally:
-        await direct.close()
+        await heapster_client.close()

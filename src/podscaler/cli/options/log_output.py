@@ -1,7 +1,8 @@
 """Configures the log on stderr: lines of text, or one JSON object a line.
 
-`podscaler controller` and `podscaler up` have the flags `log_options` and call `configure` once. Invariants: a record
-is one line of JSON, whatever its text contains; a field of a record never replaces one of the standard fields.
+Long-running commands (`podscaler.cli.commands.controller`, `podscaler.cli.up.up` and others) have the flags
+`log_options` and call `configure` once. Invariants: a record is one line of JSON, whatever its text contains; a field
+of a record never replaces one of the standard fields.
 
 Source: the JSON form of Kubernetes' component-base (`ts`, `msg`, further fields beside them), with the time as text.
 """
@@ -18,7 +19,7 @@ import click
 
 from podscaler.cli.options.flags import flag_group
 
-ContextFields = Callable[[], Mapping[str, object]]
+GetContextFields = Callable[[], Mapping[str, object]]
 """Returns the fields of the running code, such as `{"namespace": "shop", "autoscaler": "web"}` during its sync."""
 
 FORMATS = ("text", "json")
@@ -39,17 +40,19 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", 
 """The attributes that every `logging.LogRecord` has; all others come from `extra` and become fields."""
 
 
-def configure(log_format: str, verbose: int, *, base_level: int = logging.INFO, fields: ContextFields = dict) -> None:
+def configure(
+    log_format: str, verbose: int, *, base_level: int = logging.INFO, get_fields: GetContextFields = dict
+) -> None:
     """Log to stderr.
 
     Args:
         log_format: one of FORMATS.
-        verbose: how often `-v` was given: each lowers the level by a step (INFO to DEBUG), to DEBUG at most.
+        verbose: how often `-v` was given: each lowers the level by a step (WARNING to INFO), down to DEBUG.
         base_level: the level without `-v`.
-        fields: returns the fields of the running code, which are added to each JSON record.
+        get_fields: returns the fields of the running code, which are added to each JSON record.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT_FORMAT))
+    handler.setFormatter(JSONFormatter(get_fields) if log_format == "json" else logging.Formatter(TEXT_FORMAT))
     logging.basicConfig(handlers=[handler], level=max(logging.DEBUG, base_level - 10 * verbose))
 
 
@@ -57,12 +60,12 @@ class JSONFormatter(logging.Formatter):
     """A record as one JSON object: `ts`, `level`, `logger`, `msg`, fields, and for exceptions `error` and `stack`.
 
     Args:
-        fields: as in `configure`; fields of the record itself take precedence.
+        get_fields: as in `configure`; fields of the record itself take precedence.
     """
 
-    def __init__(self, fields: ContextFields = dict) -> None:
+    def __init__(self, get_fields: GetContextFields = dict) -> None:
         super().__init__()
-        self._fields = fields
+        self._get_fields = get_fields
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
@@ -73,7 +76,7 @@ class JSONFormatter(logging.Formatter):
             "msg": record.getMessage(),
         }
         extra = {name: field for name, field in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
-        fields = {**self._fields(), **extra}
+        fields = {**self._get_fields(), **extra}
         line = standard | {name: field for name, field in fields.items() if name not in standard}
         _, exception, _ = record.exc_info or (None, None, None)
         if exception is not None:

@@ -1,7 +1,7 @@
 """Defines the flag `--record` with its options, and opens the file that the facts of every sync are written to.
 
-`podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
-work inside `open_recording`.
+`podscaler.cli.commands.controller` and `podscaler.cli.up.up` put `record_options` on their commands, give the values to
+`record_file`, and work inside `open_recording`. `podscaler.cli.dashboard.dashboard` uses the flag type SIZE.
 """
 
 import asyncio
@@ -16,24 +16,24 @@ from podscaler.api.machinery import quantity
 from podscaler.api.typed import recording
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import Flag, Option, flag_group
+from podscaler.cli.options.flags import FlagType, Option, flag_group
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import Recording
 
-MIN_SIZE_BYTES = 4096
+SIZE_MIN_BYTES = 4096
 
 
 def parse_size(size_text: str) -> int:
     """The number of bytes of a text such as `64Mi`. Raises ValueError."""
     size_bytes = quantity.parse(size_text).value()
-    if size_bytes < MIN_SIZE_BYTES:
-        raise ValueError(f"must be at least {MIN_SIZE_BYTES // 1024}Ki")
+    if size_bytes < SIZE_MIN_BYTES:
+        raise ValueError(f"must be at least {SIZE_MIN_BYTES // 1024}Ki")
     return size_bytes
 
 
-SIZE = Flag("size", parse_size)
+SIZE = FlagType("size", parse_size)
 
 
 record_options = flag_group(
@@ -45,11 +45,7 @@ record_options = flag_group(
     ),
     Option("record-max-size", SIZE, "64Mi", "compressed; a full FILE is numbered, and a fresh one is begun"),
     click.option(
-        "--record-max-files",
-        type=click.IntRange(1, 1000),
-        default=8,
-        show_default=True,
-        help="how many files are kept",
+        "--record-max-files", type=click.IntRange(1, 1000), default=8, show_default=True, help="how many files are kept"
     ),
 )
 """Puts the flags on a command; give what they set to `record_file`."""
@@ -60,7 +56,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
     path: Path | None = options["record"]
     if path is None:
         return None
-    version = f"{settings.decision.emulation.version}.0"
+    version = f"{settings.decision.emulation.version}.0"  # a recording names a patch release
     return RecordFile(
         path.expanduser().absolute(),
         recording.header_line(version, settings.flags),
@@ -71,16 +67,16 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 
 @asynccontextmanager
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
-    """The recording, complete at the end of the context. Raises UsageError if the file cannot be written."""
+    """The recording, complete at the end; file None: records nothing. Raises UsageError for an unwritable file."""
     if file is None:
         yield Recording()
         return
     await asyncio.to_thread(_begin, file)
-    opened = FileRecording(file, clock)
+    file_recording = FileRecording(file, clock)
     try:
-        yield opened
+        yield file_recording
     finally:
-        await opened.close()
+        await file_recording.close()
 
 
 def _begin(file: RecordFile) -> None:

@@ -1,8 +1,8 @@
 """Defines the controller's flags, with kube-controller-manager's names, meanings and defaults.
 
-`podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
-`parse_settings`. A wrong value is one UsageError sentence, worded as kube-controller-manager's flag parser does. A new
-flag: add it to OPTIONS, to `parse_settings`, and to `ControllerSettings`.
+`podscaler.cli.commands.controller` and `podscaler.cli.up.up` put `controller_options` on their commands and give the
+values to `parse_settings`; other commands use parts of OPTIONS. A wrong value is one UsageError sentence, worded as by
+kube-controller-manager's flag parser. A new flag: add it to OPTIONS, to `parse_settings`, and to `ControllerSettings`.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
@@ -17,7 +17,7 @@ import click
 from podscaler.api.machinery import duration, names
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, Option, flag_group
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, FlagType, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, feature_gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
@@ -25,13 +25,14 @@ from podscaler.kube.client import urls
 from podscaler.metrics.heapster import HeapsterService
 
 PREFIX = "horizontal-pod-autoscaler-"
-REST_CLIENTS = f"{PREFIX}use-rest-clients"
-SYNC_PERIOD = f"{PREFIX}sync-period"
+REST_CLIENTS_FLAG = f"{PREFIX}use-rest-clients"
+SYNC_PERIOD_FLAG = f"{PREFIX}sync-period"
 SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
 """The sync period of each algorithm, where the flag is not given."""
 CLUSTER = "cluster"
+"""The value of `--history` for ConfigMaps."""
 MEMORY = "memory"
-CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
+CONCURRENT_SYNCS_FLAG = "concurrent-horizontal-pod-autoscaler-syncs"
 
 
 def parse_history(history_place: str) -> str:
@@ -43,8 +44,8 @@ def parse_history(history_place: str) -> str:
 
 def parse_service(service_name: str) -> str:
     """The name of a Service. Raises ValueError."""
-    if faults := names.dns_label_errors(service_name):
-        raise ValueError(faults[0])
+    if errors := names.dns_label_errors(service_name):
+        raise ValueError(errors[0])
     return service_name
 
 
@@ -69,26 +70,29 @@ def parse_url(url_text: str) -> str:
         raise ValueError("must begin with http:// or https:// and a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("must have no user, query and fragment")
-    if fault := urls.address_fault(url_text):
-        raise ValueError(fault)
+    if error := urls.address_fault(url_text):
+        raise ValueError(error)
     return url_text.rstrip("/")
 
 
-TEXT = Flag("text", str)
-SERVICE = Flag("name", parse_service)
-SCHEME = Flag("scheme", parse_scheme)
-PORT_NAME = Flag("port", parse_port_name)
-URL = Flag("url", parse_url)
-VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
-KINDS = Flag("kinds", autoscaler_kinds.parse)
-ALGORITHM = Flag("name", core_settings.parse_algorithm)
-HISTORY = Flag("place", parse_history)
+TEXT = FlagType("text", str)
+SERVICE = FlagType("name", parse_service)
+SCHEME = FlagType("scheme", parse_scheme)
+PORT_NAME = FlagType("port", parse_port_name)
+URL = FlagType("url", parse_url)
+VERSION = FlagType("version", lambda text: core_settings.parse_version(text).version)
+KINDS = FlagType("kinds", autoscaler_kinds.parse)
+ALGORITHM = FlagType("name", core_settings.parse_algorithm)
+HISTORY = FlagType("place", parse_history)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 HEAPSTER_OPTIONS = (
     Option(
-        REST_CLIENTS, click.BOOL, "true", "read metrics from the metrics APIs; false: from Heapster (docs/heapster.md)"
+        REST_CLIENTS_FLAG,
+        click.BOOL,
+        "true",
+        "read metrics from the metrics APIs; false: from Heapster (docs/heapster.md)",
     ),
     Option("heapster-namespace", NAMESPACE, "kube-system", "of Heapster's Service"),
     Option("heapster-service", SERVICE, "heapster", "the name of Heapster's Service"),
@@ -100,8 +104,8 @@ HEAPSTER_OPTIONS = (
 
 
 OPTIONS = (
-    Option(CONCURRENT, INT32, "5", "autoscalers that are synced at the same time"),
-    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is synced [default: 15s; with v1.1 30s]"),
+    Option(CONCURRENT_SYNCS_FLAG, INT32, "5", "autoscalers that are synced at the same time"),
+    Option(SYNC_PERIOD_FLAG, DURATION, None, "how often each autoscaler is synced [default: 15s; with v1.1 30s]"),
     Option(
         f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"
     ),
@@ -176,7 +180,15 @@ OPTIONS = (
 
 
 SOURCE_OPTIONS = ("metric-sources", "metric-source-folder")
-_RUNNING_OPTIONS = (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes", *SOURCE_OPTIONS)
+"""The names of the flags about MetricSources."""
+_RUNNING_OPTIONS = (
+    CONCURRENT_SYNCS_FLAG,
+    SYNC_PERIOD_FLAG,
+    "history",
+    "status-period",
+    "react-to-changes",
+    *SOURCE_OPTIONS,
+)
 DECISION_OPTIONS = tuple(
     option for option in OPTIONS if option not in HEAPSTER_OPTIONS and option.name not in _RUNNING_OPTIONS
 )
@@ -198,17 +210,19 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
     Raises UsageError for values that no controller can work with.
     """
     flag_values = {option.name: options[option.name.replace("-", "_")] for option in OPTIONS}
-    if flag_values[CONCURRENT] < 1:
-        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {flag_values[CONCURRENT]}")
-    period_ns = flag_values[SYNC_PERIOD]
+    if flag_values[CONCURRENT_SYNCS_FLAG] < 1:
+        raise UsageError(
+            f"{CONCURRENT_SYNCS_FLAG} must be greater than 0, but got {flag_values[CONCURRENT_SYNCS_FLAG]}"
+        )
+    period_ns = flag_values[SYNC_PERIOD_FLAG]
     if period_ns is None:
         period_ns = SYNC_PERIODS_NS[flag_values["algorithm"]]
     if period_ns <= 0:
-        raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
+        raise UsageError(f"{SYNC_PERIOD_FLAG} must be greater than 0, but got {duration.text(period_ns)}")
     if flag_values["status-period"] < 0:
         raise UsageError(f"status-period must not be negative, but got {duration.text(flag_values['status-period'])}")
     return ControllerSettings(
-        concurrent_syncs=flag_values[CONCURRENT],
+        concurrent_syncs=flag_values[CONCURRENT_SYNCS_FLAG],
         sync_period_ns=period_ns,
         downscale_stabilization_ns=flag_values[f"{PREFIX}downscale-stabilization"],
         tolerance=flag_values[f"{PREFIX}tolerance"],
@@ -226,7 +240,7 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         kinds=flag_values["autoscaler-kinds"],
         metric_sources=flag_values["metric-sources"],
         metric_source_folder=flag_values["metric-source-folder"],
-        heapster=None if flag_values[REST_CLIENTS] else _heapster(flag_values),
+        heapster=None if flag_values[REST_CLIENTS_FLAG] else _heapster(flag_values),
     )
 
 

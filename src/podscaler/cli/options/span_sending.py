@@ -26,18 +26,21 @@ log = logging.getLogger(__name__)
 
 POST_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 3.0
-_VERBOSE_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
+_SILENCED_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
 
 
-class SpanSending:
+class SpanSender:
     """Sends finished spans from a thread, in batches; a full queue drops spans.
 
     Args:
         url: where spans are posted.
+
+    Attributes:
+        provider: OpenTelemetry's, by which spans are made.
     """
 
     def __init__(self, url: str) -> None:
-        for name in _VERBOSE_LOGGERS:
+        for name in _SILENCED_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._exporter = LoggingExporter(OTLPSpanExporter(endpoint=url, timeout=POST_TIMEOUT_S), url)
         resource = Resource.create({"service.name": "podscaler", "service.version": __version__})
@@ -45,7 +48,7 @@ class SpanSending:
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
 
     async def close(self) -> None:
-        """Send the waiting spans; returns within CLOSE_TIMEOUT_S."""
+        """Send the waiting spans; returns within CLOSE_TIMEOUT_S, and logs if not all were sent by then."""
         all_sent = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -62,22 +65,22 @@ class SpanSending:
 
 
 class LoggingExporter(SpanExporter):
-    """Sends by `exporter`, and logs when that begins to fail or to work."""
+    """Sends by `exporter`, and logs when that begins to fail or to work; `url` is for the log."""
 
     def __init__(self, exporter: SpanExporter, url: str) -> None:
         self._exporter = exporter
         self._url = url
-        self._works = True
+        self._is_working = True
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """As the exporter."""
         export_result = self._exporter.export(spans)
-        has_sent = export_result is SpanExportResult.SUCCESS
-        if has_sent and not self._works:
+        is_sent = export_result is SpanExportResult.SUCCESS
+        if is_sent and not self._is_working:
             log.info("traces are sent to %s again", self._url)
-        if self._works and not has_sent:
+        if self._is_working and not is_sent:
             log.warning("traces cannot be sent to %s and are dropped until they can", self._url)
-        self._works = has_sent
+        self._is_working = is_sent
         return export_result
 
     def shutdown(self) -> None:

@@ -1,8 +1,8 @@
 """Defines the flag `--otlp-endpoint`, by which traces of syncs are sent to an OpenTelemetry collector.
 
-`podscaler controller` has the flag. Without it nothing of OpenTelemetry is imported, and syncs are not wrapped; the
-packages come with the extra `tracing`. The exporter's thread sends spans, and drops them where it cannot keep up:
-traces never delay syncs. Further settings (headers, sampling, attributes) are OpenTelemetry's own environment
+`podscaler.cli.commands.controller` has the flag. Without it nothing of OpenTelemetry is imported, and syncs are not
+wrapped; the packages come with the extra `tracing`. The exporter's thread sends spans, and drops them where it cannot
+keep up: traces never delay syncs. Further settings (headers, sampling, attributes) are OpenTelemetry's own environment
 variables, `OTEL_...`.
 """
 
@@ -23,10 +23,10 @@ from podscaler.kube.client.client import Client
 if TYPE_CHECKING:  # the packages are needed only for traces
     from opentelemetry.sdk.trace import TracerProvider
 
-    from podscaler.cli.options.span_sending import SpanSending
+    from podscaler.cli.options.span_sending import SpanSender
 
 FLAG = "--otlp-endpoint"
-PATH = "/v1/traces"
+TRACES_PATH = "/v1/traces"
 
 
 tracing_option = click.option(
@@ -58,19 +58,15 @@ class Traces:
 
 @asynccontextmanager
 async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
-    """Traces that are sent until the end, which waits a little for the last ones; None without an endpoint.
-
-    Raises:
-        UsageError: it is not a URL, or the packages are not installed.
-    """
+    """Traces, sent until the end; None for an empty endpoint. Raises UsageError for no URL, or missing packages."""
     if not endpoint:
         yield None
         return
-    sending = await asyncio.to_thread(_sending, traces_url(endpoint))
+    sender = await asyncio.to_thread(_open_sender, traces_url(endpoint))
     try:
-        yield Traces(sending.provider)
+        yield Traces(sender.provider)
     finally:
-        await sending.close()
+        await sender.close()
 
 
 def traces_url(endpoint: str) -> str:
@@ -83,10 +79,10 @@ def traces_url(endpoint: str) -> str:
     if not is_url:
         raise UsageError(f'{FLAG} "{endpoint}" is not a URL like http://localhost:4318')
     base = endpoint.rstrip("/")
-    return base if base.endswith(PATH) else base + PATH
+    return base if base.endswith(TRACES_PATH) else base + TRACES_PATH
 
 
-def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
+def log_fields_getter(endpoint: str) -> Callable[[], dict[str, str]]:
     """A function that returns the log fields of the running sync; with an endpoint, those of its trace, too.
 
     Raises:
@@ -99,24 +95,24 @@ def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
     except ImportError as error:
         raise _not_installed(error) from error
 
-    def fields() -> dict[str, str]:
+    def fields_with_trace() -> dict[str, str]:
         context = trace.get_current_span().get_span_context()
         if not context.is_valid:
             return current_sync.log_fields()
         ids = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
         return current_sync.log_fields() | ids
 
-    return fields
+    return fields_with_trace
 
 
 def _not_installed(error: ImportError) -> UsageError:
     return UsageError(f"{FLAG} needs OpenTelemetry, of which {error.name} is missing: pip install 'podscaler[tracing]'")
 
 
-def _sending(url: str) -> "SpanSending":
+def _open_sender(url: str) -> "SpanSender":
     """The sender of spans; imports OpenTelemetry, which takes a while: call it in a thread. Raises UsageError."""
     try:
-        from podscaler.cli.options.span_sending import SpanSending
+        from podscaler.cli.options.span_sending import SpanSender
     except ImportError as error:
         raise _not_installed(error) from error
-    return SpanSending(url)
+    return SpanSender(url)

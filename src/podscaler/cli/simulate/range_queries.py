@@ -1,6 +1,6 @@
 """Reads a series of Prometheus over a span, in as many range queries as Prometheus' limit of points needs.
 
-`podscaler simulate` passes `read` to `podscaler.simulation.files`, which has no network.
+`podscaler.cli.simulate.simulate` and `podscaler.cli.backtest.source_flags` pass `read` to code without a network.
 
 Source: documentation of Prometheus' HTTP API (range queries; at most 11,000 points of a series).
 """
@@ -21,9 +21,14 @@ from podscaler.kube.transport import http_transport
 from podscaler.simulation.files.loads import RangeRequest
 
 POINTS_MAX = 11_000
+"""The most points of one response."""
 _TIMEOUT_S = 120.0
 _USER_AGENT = f"podscaler-simulate/{__version__}"
-_FIELDS = {"--prometheus-url": "`url`", "--prometheus-ca-file": "`caFile`", "--prometheus-token-file": "`tokenFile`"}
+_FIELD_BY_FLAG = {
+    "--prometheus-url": "`url`",
+    "--prometheus-ca-file": "`caFile`",
+    "--prometheus-token-file": "`tokenFile`",
+}
 
 
 def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
@@ -32,21 +37,21 @@ def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
     Raises:
         UsageError: Prometheus cannot be reached, rejects the query, or has no series or several.
     """
-    return asyncio.run(_read_chunks(request))
+    return asyncio.run(_read_spans(request))
 
 
-async def _read_chunks(request: RangeRequest) -> Sequence[tuple[float, str]]:
+async def _read_spans(request: RangeRequest) -> Sequence[tuple[float, str]]:
     """The points of all range queries, one after the other. Raises UsageError."""
     async with _connected(request) as client:
         points: list[tuple[float, str]] = []
-        for start_s, end_s in chunks(request):
+        for start_s, end_s in spans(request):
             try:
                 series = await client.query_range(request.query, start_s=start_s, end_s=end_s, step_s=request.step_s)
             except PrometheusError as error:
                 raise UsageError(f"the query {request.query} failed: {error}") from None
             points += _points_of(series, request)
     if not points:
-        raise UsageError(f"the query {request.query} has no series {_span(request)}")
+        raise UsageError(f"the query {request.query} has no series {_span_text(request)}")
     return points
 
 
@@ -68,19 +73,20 @@ async def _connected(request: RangeRequest) -> AsyncIterator[PrometheusClient]:
 
 def _by_field(message: str) -> str:
     """The message with the field of a scenario in place of the adapter's flag."""
-    for flag, field in _FIELDS.items():
+    for flag, field in _FIELD_BY_FLAG.items():
         message = message.replace(flag, field)
     return message
 
 
-def chunks(request: RangeRequest) -> list[tuple[float, float]]:
+def spans(request: RangeRequest) -> list[tuple[float, float]]:
     """The spans (start and end, seconds since the epoch) of queries with at most POINTS_MAX points each."""
     count = int((request.end_s - request.start_s) / request.step_s) + 1
-    spans = []
+    found_spans = []
     for first_index in range(0, count, POINTS_MAX):
         last_index = min(first_index + POINTS_MAX, count) - 1
-        spans.append((request.start_s + first_index * request.step_s, request.start_s + last_index * request.step_s))
-    return spans
+        start_s = request.start_s + first_index * request.step_s
+        found_spans.append((start_s, request.start_s + last_index * request.step_s))
+    return found_spans
 
 
 def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
@@ -90,6 +96,6 @@ def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[
     return series[0].points if series else []
 
 
-def _span(request: RangeRequest) -> str:
+def _span_text(request: RangeRequest) -> str:
     start, end = (datetime.fromtimestamp(at_s, UTC).isoformat() for at_s in (request.start_s, request.end_s))
     return f"between {start} and {end}"

@@ -1,6 +1,6 @@
 """Computes the summary of a simulation for each autoscaler: pods over time, scale changes, lost load, latency.
 
-Called by `podscaler simulate`. Times count from one sync to the next, the last one to the end of the scenario.
+Called by `podscaler.cli.simulate.simulate`. Times count from one sync to the next, the last one to the scenario's end.
 """
 
 import math
@@ -13,6 +13,7 @@ from podscaler.simulation.model.expectations import clock
 from podscaler.simulation.model.results import SimulatedSync
 
 _HOUR_MS = 3_600_000
+_ABOVE_ANY_COUNT = 1 << 62
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,21 +48,29 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Sums:
-    """The sums over the syncs of one autoscaler so far; amounts that end in `_ms` are multiplied by milliseconds."""
+    """The sums over the syncs of one autoscaler so far.
+
+    Attributes:
+        last_sync: the latest sync, whose counts hold until the next one.
+        pod_ms, replica_ms: counts of pods and of the scale, multiplied by the time.
+        arrived_ucores_ms, lost_ucores_ms: the load.
+        request_weight: requests in millionths: thousandths of a request a second, multiplied by milliseconds.
+        latency_sum: mean response times in ms, each multiplied by its `request_weight`.
+    """
 
     last_sync: SimulatedSync | None = None
     observed_ms: int = 0
     pod_ms: int = 0
     replica_ms: int = 0
     at_max_ms: int = 0
-    replicas_min: int = 1 << 62
+    replicas_min: int = _ABOVE_ANY_COUNT
     replicas_max: int = 0
     changes: int = 0
     failed: int = 0
-    arrived: int = 0
-    lost: int = 0
-    latency_by_requests: float = 0.0
-    requests: float = 0.0
+    arrived_ucores_ms: int = 0
+    lost_ucores_ms: int = 0
+    latency_sum: float = 0.0
+    request_weight: float = 0.0
     latency_worst_ms: float | None = None
 
     def add(self, sync: SimulatedSync) -> None:
@@ -71,8 +80,8 @@ class _Sums:
         state = sync.workload
         self.changes += sync.decision.replicas is not None
         self.failed += bool(sync.decision.trace.error)
-        self.arrived += state.arrived_ucores_ms
-        self.lost += state.lost_ucores_ms
+        self.arrived_ucores_ms += state.arrived_ucores_ms
+        self.lost_ucores_ms += state.lost_ucores_ms
         for replicas in (state.replicas, _replicas_after(sync)):
             self.replicas_min = min(self.replicas_min, replicas)
             self.replicas_max = max(self.replicas_max, replicas)
@@ -80,7 +89,7 @@ class _Sums:
             self.latency_worst_ms = max(self.latency_worst_ms or 0.0, state.latency_ms)
 
     def count_until(self, at_ms: int) -> None:
-        """Count the time since the last sync."""
+        """Count the time since the last sync, if there was one."""
         if self.last_sync is None:
             return
         state, span_ms = self.last_sync.workload, at_ms - self.last_sync.at_ms
@@ -90,9 +99,9 @@ class _Sums:
         self.replica_ms += replicas * span_ms
         self.at_max_ms += span_ms if replicas >= self.last_sync.autoscaler.spec.max_replicas else 0
         if state.latency_ms is not None and math.isfinite(state.latency_ms):
-            requests = state.rate_milli * span_ms
-            self.requests += requests
-            self.latency_by_requests += state.latency_ms * requests
+            weight = state.rate_milli * span_ms
+            self.request_weight += weight
+            self.latency_sum += state.latency_ms * weight
 
 
 @dataclass(slots=True)
@@ -106,8 +115,8 @@ class Summaries:
         """Count one sync; syncs come in order."""
         self.sums.setdefault(sync.autoscaler.spec.key, _Sums()).add(sync)
 
-    def finished(self) -> list[RunSummary]:
-        """The summaries, in the order of autoscalers. Called once, at the end."""
+    def finish(self) -> list[RunSummary]:
+        """Count the time to the scenario's end; returns the summaries in the order of autoscalers. Call it once."""
         return [self._summary(key, sums) for key, sums in self.sums.items()]
 
     def _summary(self, key: str, sums: _Sums) -> RunSummary:
@@ -125,13 +134,14 @@ class Summaries:
             scale_changes=sums.changes,
             seconds_at_max=sums.at_max_ms / 1000,
             failed_syncs=sums.failed,
-            lost_ratio=sums.lost / sums.arrived if sums.arrived else 0.0,
-            latency_mean_ms=sums.latency_by_requests / sums.requests if sums.requests else None,
+            lost_ratio=sums.lost_ucores_ms / sums.arrived_ucores_ms if sums.arrived_ucores_ms else 0.0,
+            latency_mean_ms=sums.latency_sum / sums.request_weight if sums.request_weight else None,
             latency_worst_ms=sums.latency_worst_ms,
         )
 
 
 def _replicas_after(sync: SimulatedSync) -> int:
+    """The scale after the sync: what it wrote, else the scale as it was."""
     return sync.workload.replicas if sync.decision.replicas is None else sync.decision.replicas
 
 

@@ -1,6 +1,8 @@
 """`podscaler simulate`: what autoscalers would do under a load, in virtual time.
 
-`podscaler.simulation.files` reads the scenario, `podscaler.simulation.engine` runs it; this command prints the result.
+`podscaler.cli.main` registers the command. `podscaler.simulation.files` reads the scenario,
+`podscaler.simulation.engine` runs it; this command prints the result. A new output form: a name in `sync_output.FORMS`,
+a SyncWriter there, and a case in `_open_writer`.
 """
 
 import re
@@ -27,8 +29,10 @@ from podscaler.simulation.model.expectations import clock
 from podscaler.simulation.model.results import SimulatedSync
 from podscaler.simulation.report import SyncCollector
 
-EXPECTATION_FAILED = 1
+EXPECTATION_FAILED_STATUS = 1
+"""The exit status where an expectation of the scenario failed."""
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
+"""`12:15` or `1:02:15` since the start of the scenario."""
 
 EXAMPLE = """\b
 Examples:
@@ -83,12 +87,12 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
         report.ensure_writable(options["report_file"])
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
-    with _writer(output, out, content, every_sync=options["every_sync"]) as writer:
+    with _open_writer(output, out, content, every_sync=options["every_sync"]) as writer:
         failures = _run(scenario, content, writer, options["report_file"])
     for failure in failures:
         click.echo(failure, err=True)
     if failures:
-        sys.exit(EXPECTATION_FAILED)
+        sys.exit(EXPECTATION_FAILED_STATUS)
 
 
 def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
@@ -97,37 +101,35 @@ def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
     return list(range_queries.read(request))
 
 
-def _simulated(scenario: Path, scenario_read: ScenarioFile) -> Iterator[SimulatedSync]:
-    """The syncs. Raises UsageError if the scenario contradicts itself."""
+def _simulate(path: Path, content: ScenarioFile) -> Iterator[SimulatedSync]:
+    """The syncs of the scenario, which is read from `path`. Raises UsageError if it contradicts itself."""
     try:
-        yield from engine.simulate(scenario_read.scenario)
+        yield from engine.simulate(content.scenario)
     except ValueError as error:
-        raise UsageError(f"{scenario}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
 
 
-def _run(scenario: Path, scenario_read: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
+def _run(path: Path, content: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
     """Run the scenario, and write the report; returns the sentences of expectations that failed. Raises UsageError."""
-    summaries, checks = Summaries(scenario_read.scenario.duration_ms), expectations.checks(scenario_read.expectations)
+    summaries, checks = Summaries(content.scenario.duration_ms), expectations.checks(content.expectations)
     collector = None if report_file is None else SyncCollector()
-    for sync in _simulated(scenario, scenario_read):
+    for sync in _simulate(path, content):
         writer.add(sync)
         summaries.add(sync)
         if collector is not None:
             collector.add(sync)
         for check in checks:
             check.add(sync)
-    check_failures = [check.failure() for check in checks]
-    failures, finished = [check_failure for check_failure in check_failures if check_failure], summaries.finished()
-    writer.finish(finished, failures)
+    check_results = [check.failure() for check in checks]  # empty for an expectation that is met
+    failures, run_summaries = [failure for failure in check_results if failure], summaries.finish()
+    writer.finish(run_summaries, failures)
     if report_file is not None and collector is not None:
-        report.write(
-            report_file, simulation_report.data(scenario.name, scenario_read, collector, finished, check_failures)
-        )
+        report.write(report_file, simulation_report.data(path.name, content, collector, run_summaries, check_results))
     return failures
 
 
 class _TableWriter:
-    """The timeline, then the summaries."""
+    """Writes the timeline of changes, then the summaries; a `podscaler.cli.simulate.sync_output.SyncWriter`."""
 
     def __init__(self, stream: IO[str], timeline: Timeline) -> None:
         self._stream = stream
@@ -144,24 +146,24 @@ class _TableWriter:
 
 
 @contextmanager
-def _writer(
-    output: str, output_file: Path | None, scenario_read: ScenarioFile, *, every_sync: bool
+def _open_writer(
+    output: str, output_file: Path | None, content: ScenarioFile, *, every_sync: bool
 ) -> Iterator[SyncWriter]:
-    """The writer of a form. Raises UsageError."""
+    """The writer of an output form to a file, or to standard output. Raises UsageError."""
     if output == "parquet" and output_file is not None:
         with ParquetWriter(output_file) as writer:
             yield writer
         return
-    with _stream(output_file) as stream:
+    with _open_output(output_file) as stream:
         if output == "table":
-            has_names = len(scenario_read.scenario.autoscalers) > 1
+            has_names = len(content.scenario.autoscalers) > 1
             yield _TableWriter(stream, Timeline(has_names=has_names, shows_all=every_sync))
         else:
             yield JSONWriter(stream) if output == "json" else CSVWriter(stream)
 
 
 @contextmanager
-def _stream(output_file: Path | None) -> Iterator[IO[str]]:
+def _open_output(output_file: Path | None) -> Iterator[IO[str]]:
     """The file to write to, or standard output. Raises UsageError."""
     if output_file is None:
         yield sys.stdout
@@ -186,16 +188,16 @@ def _instant_ms(instant_text: str) -> int:
         raise UsageError(f"--explain {instant_text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
 
 
-def _explanations(scenario: Path, scenario_read: ScenarioFile, at_ms: int) -> str:
+def _explanations(path: Path, content: ScenarioFile, at_ms: int) -> str:
     """The explanation of the last sync of each autoscaler at or before an instant. Raises UsageError."""
     last_syncs: dict[str, SimulatedSync] = {}
-    for sync in _simulated(scenario, scenario_read):
+    for sync in _simulate(path, content):
         if sync.at_ms > at_ms:
             break
         last_syncs[sync.autoscaler.spec.key] = sync
     if not last_syncs:
         raise UsageError(
-            f"--explain {clock(at_ms)} is before the first sync, at {clock(scenario_read.scenario.first_sync_ms)}"
+            f"--explain {clock(at_ms)} is before the first sync, at {clock(content.scenario.first_sync_ms)}"
         )
     explanations = [
         f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}"

@@ -1,6 +1,6 @@
 """The report of a simulation as a page: a summary, the expectations, and each autoscaler with its decisions.
 
-Called by `podscaler simulate --report`.
+Called by `podscaler.cli.simulate.simulate` for `--report`. A new column: a name in `_COLUMNS`, and a cell in `_row`.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ def data(
 
     Args:
         name: of the scenario file.
-        collector: has every sync.
-        failures: for each expectation of the scenario the sentence about what was not so; empty if it was as expected.
+        summaries: one for each autoscaler.
+        failures: for each expectation of the scenario the sentence about its failure; empty if it was met.
     """
     expected = zip(scenario.expectations, failures, strict=True)
     return report.ReportData(

@@ -1,7 +1,8 @@
 """Writes the syncs of a simulation as JSON, CSV or Parquet.
 
-Called by `podscaler simulate`. Rows are those of `podscaler.simulation.model.results.TimelineRow`, one for each sync of
-each autoscaler. All forms are written as syncs come, so that memory does not grow with the length of a simulation.
+Called by `podscaler.cli.simulate.simulate`. Rows are those of `podscaler.simulation.model.results.TimelineRow`, one for
+each sync of each autoscaler. All forms are written as syncs come, so that memory does not grow with the length of a
+simulation.
 """
 
 import csv
@@ -15,7 +16,7 @@ import msgspec
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.simulate.run_summary import RunSummary
-from podscaler.simulation.files.traces import INSTALL
+from podscaler.simulation.files.traces import INSTALL_COMMAND
 from podscaler.simulation.model import results
 from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
 
@@ -43,7 +44,7 @@ class JSONWriter:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._separator = '{"syncs": [\n'
+        self._separator = '{"syncs": [\n'  # before the next sync: the begin of the object, later a comma
 
     def add(self, sync: SimulatedSync) -> None:
         """As in SyncWriter."""
@@ -90,14 +91,14 @@ class ParquetWriter:
         try:
             import polars
         except ImportError:
-            raise UsageError(f"Parquet is written with polars: {INSTALL}") from None
+            raise UsageError(f"Parquet is written with polars: {INSTALL_COMMAND}") from None
         self._polars = polars
         self._path = path
         self._group_rows = group_rows
         self._schema = {field.name: self._data_type(field.type) for field in msgspec.structs.fields(TimelineRow)}
         self._rows: list[dict[str, Any]] = []
         self._groups: list[Path] = []
-        with self._writing():
+        with self._translated_errors():
             self._folder = TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.")
 
     def __enter__(self) -> Self:
@@ -124,27 +125,27 @@ class ParquetWriter:
         del summaries, failures
         if self._rows or not self._groups:
             self._write_group()
-        with self._writing():
+        with self._translated_errors():
             self._polars.scan_parquet(self._groups).sink_parquet(self._path, row_group_size=self._group_rows)
 
     def _write_group(self) -> None:
         """Write the rows that are held in memory to a file of the temporary folder."""
         group = Path(self._folder.name) / f"{len(self._groups):06}.parquet"
-        with self._writing():
+        with self._translated_errors():
             self._polars.DataFrame(self._rows, schema=self._schema).write_parquet(group)
         self._groups.append(group)
         self._rows.clear()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Raises UsageError for the errors of files."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise UsageError for an OSError of the block."""
         try:
             yield
         except OSError as error:
             raise UsageError(f"cannot write {self._path}: {error.strerror or error}") from None
 
     def _data_type(self, annotation: Any) -> Any:
-        """The column type of a field of a row."""
+        """The column type of a field of a row; that of `int | None` is that of `int`."""
         if annotation == tuple[MetricReading, ...]:
             of_reading = {field.name: self._data_type(field.type) for field in msgspec.structs.fields(MetricReading)}
             return self._polars.List(self._polars.Struct(of_reading))

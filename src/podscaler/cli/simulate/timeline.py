@@ -1,7 +1,7 @@
 """Formats the timeline of a simulation as lines of text: one for each sync at which something changed.
 
-Called by `podscaler simulate`. A line shows the load, the metrics, the pods, and what the sync did, in the words of
-`podscaler demo` and of the autoscaler's events.
+Called by `podscaler.cli.simulate.simulate`. A line shows the load, the metrics, the pods, and what the sync did, in the
+words of `podscaler demo` and of the autoscaler's events.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,12 @@ from podscaler.simulation.model import results
 from podscaler.simulation.model.expectations import clock
 from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
 
-_BAR_MAX = 40
+_BAR_PODS_MAX = 40
+"""More pods are a number in place of a bar of signs."""
 _GIB = 1 << 30
-_OVERFLOW = 1 << 62
-"""An average over no pods is the least integer, as in the status that kube-controller-manager writes."""
+_NO_AVERAGE = 1 << 62
+"""Amounts of at least this size, with either sign, are no values: an average over no pods is the smallest int64, as in
+the status that kube-controller-manager writes."""
 
 
 class Timeline:
@@ -39,14 +41,14 @@ class Timeline:
             return
         self._last_values[row.autoscaler] = visible_values
         name = f"{row.autoscaler}   " if self._has_names else ""
-        metrics = "   ".join(_metric(metric) for metric in row.metrics)
-        parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]
+        metrics = "   ".join(_metric_text(metric) for metric in row.metrics)
+        parts = [f"{clock(sync.at_ms):>8}   {name}{_load_text(row)}", metrics, _pods_text(row)]
         yield "   ".join(filter(None, parts)).rstrip()
         if outcome:
             yield f"{clock(sync.at_ms):>8}   {name}=> {outcome}"
 
     def _outcome(self, sync: SimulatedSync, row: TimelineRow) -> str:
-        """What the sync did that users see as an event; empty for nothing new."""
+        """What the sync did that users see as an event; empty for nothing new. Notes whether the sync failed."""
         was_failing = row.autoscaler in self._failing
         if row.error:
             self._failing.add(row.autoscaler)
@@ -59,7 +61,7 @@ class Timeline:
         return "metrics can be read again" if was_failing and not row.error else ""
 
 
-def _load(row: TimelineRow) -> str:
+def _load_text(row: TimelineRow) -> str:
     """The load in a line: requests, cores, memory."""
     parts = []
     if row.requests_per_s:
@@ -70,25 +72,25 @@ def _load(row: TimelineRow) -> str:
     return "   ".join(parts)
 
 
-def _metric(reading: MetricReading) -> str:
+def _metric_text(reading: MetricReading) -> str:
     """`cpu 305 %/50 %`; the first word of the name says which metric it is."""
     name = reading.name.partition(" ")[0]
-    return f"{name} {_amount(reading.current, reading.unit)}/{_amount(reading.target, reading.unit)}"
+    return f"{name} {_amount_text(reading.current, reading.unit)}/{_amount_text(reading.target, reading.unit)}"
 
 
-def _amount(amount: int | None, unit: str) -> str:
+def _amount_text(amount: int | None, unit: str) -> str:
     """A value of a metric in its unit (`percent`, or thousandths); `?` for none, and for an average over no pods."""
-    if amount is None or abs(amount) >= _OVERFLOW:
+    if amount is None or abs(amount) >= _NO_AVERAGE:
         return "?"
     if unit == "percent":
         return f"{amount} %"
     return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
 
 
-def _pods(row: TimelineRow) -> str:
+def _pods_text(row: TimelineRow) -> str:
     """The pods in a line: a sign for each, `#` for a ready one, or a number if there are many."""
     pods_text = f"pods {row.replicas:2d}  "
-    if max(row.replicas, row.ready) <= _BAR_MAX:
+    if max(row.replicas, row.ready) <= _BAR_PODS_MAX:
         pods_text += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
     else:
         pods_text += f"{row.ready} ready"

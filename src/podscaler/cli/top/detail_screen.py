@@ -1,7 +1,8 @@
 """Shows one autoscaler in `podscaler top`: plots of replicas and metrics, and its details as tables.
 
-`top_app` opens it. It reads the autoscaler every two seconds while it is open. An autoscaler that disappears, and a
-cluster that cannot be read, are stated in the first lines; the last state stays, and is read again.
+`podscaler.cli.top.top_app` opens it. It reads the autoscaler every READ_PERIOD_S while it is open. An autoscaler that
+disappears, and a cluster that cannot be read, are stated in the first line; plots and tables stay. A new tab is a line
+of TAB_COLUMNS, and its rows in `tab_rows`.
 """
 
 from collections.abc import Sequence
@@ -24,9 +25,11 @@ from podscaler.observe.views import DecisionTimeline, Detail, Mark, PlottedMetri
 
 READ_PERIOD_S = 2.0
 RANGES_MIN = (5, 15, 30, 60, 360, 1440)
+"""The ranges of time that the plots can show, in minutes."""
 FIRST_RANGE_MIN = 30
 REPLICAS_HEIGHT = 7
 METRIC_HEIGHT = 5
+"""The height of plots, in lines of text."""
 TAB_COLUMNS = {
     "decisions": ("AGE", "DECISION", "REPLICAS", "SUMMARY"),
     "events": ("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"),
@@ -35,9 +38,9 @@ TAB_COLUMNS = {
     "conditions": ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE"),
 }
 
-METRICS_WIDTH = 40
+METRICS_WIDTH_MAX = 40
 """The most characters of the metrics in the first line."""
-_MIN_PLOT_WIDTH = 20
+_PLOT_WIDTH_MIN = 20
 _MINUTE_MS = 60_000
 
 TabRow = tuple[str, ...]
@@ -60,8 +63,8 @@ class DetailScreen(Screen[None]):
         *(Binding(str(index), f"tab({index - 1})", show=False) for index in range(1, len(TAB_COLUMNS) + 1)),
     ]
 
-    class Opened(Message):
-        """The user opens the explanation of a mark."""
+    class DecisionOpened(Message):
+        """The user opens the explanation of a decision, which is a mark of the time line."""
 
         def __init__(self, key: tuple[str, str], mark: Mark) -> None:
             super().__init__()
@@ -82,7 +85,7 @@ class DetailScreen(Screen[None]):
         self._source = source
         self._range_min = FIRST_RANGE_MIN
         self._marks: Sequence[Mark] = ()
-        self._shown: dict[str, Sequence[TabRow]] = {}
+        self._shown_rows: dict[str, Sequence[TabRow]] = {}
         self.detail: Detail | None = None
         """What was read last; None: nothing yet."""
 
@@ -133,7 +136,7 @@ class DetailScreen(Screen[None]):
                 f"{row.namespace}/{row.name}",
                 f"{list_rows.SEVERITY_SIGNS[row.severity]} {row.state}",
                 f"{row.target}  {list_rows.replicas_text(row)} replicas ({row.min}-{row.max})",
-                list_rows.metrics_text(row.metrics, METRICS_WIDTH),
+                list_rows.metrics_text(row.metrics, METRICS_WIDTH_MAX),
             ]
         )
         lines = [first_line, row.reason, *detail.notes]
@@ -143,7 +146,7 @@ class DetailScreen(Screen[None]):
 
     def _show_plots(self, detail: Detail) -> None:
         """Show the plots of the chosen span."""
-        width = max(self.size.width - 2, _MIN_PLOT_WIDTH)
+        width = max(self.size.width - 2, _PLOT_WIDTH_MIN)
         window = TimeWindow(detail.timeline.at, detail.now - self._range_min * _MINUTE_MS, detail.now)
         plots_text = replicas_plot(detail.timeline, window, width)
         for metric in detail.timeline.metrics:
@@ -159,8 +162,8 @@ class DetailScreen(Screen[None]):
         """Fill those tables whose rows have changed."""
         self._marks = detail.decisions[::-1]
         for name, rows in tab_rows(detail).items():
-            if rows != self._shown.get(name):
-                self._shown[name] = rows
+            if rows != self._shown_rows.get(name):
+                self._shown_rows[name] = rows
                 _refill(self.query_one(f"#table-{name}", DataTable), rows)
 
     def action_range(self, step: int) -> None:
@@ -182,9 +185,9 @@ class DetailScreen(Screen[None]):
 
     @on(DataTable.RowSelected, "#table-decisions")
     def open_decision(self, event: DataTable.RowSelected) -> None:
-        """Enter on a decision."""
+        """Open the explanation of the decision on which the user pressed Enter."""
         if event.cursor_row < len(self._marks):
-            self.post_message(self.Opened(self.key, self._marks[event.cursor_row]))
+            self.post_message(self.DecisionOpened(self.key, self._marks[event.cursor_row]))
 
 
 def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
@@ -209,11 +212,11 @@ def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
         replicas = f"{count(decision.from_)}->{count(decision.to)}"
         tabs["decisions"].append((age(decision.at), str(decision.kind), replicas, decision.summary))
     for event in detail.events:
-        message = _times(event.message, event.count)
+        message = _with_count(event.message, event.count)
         tabs["events"].append((age(event.at), event.type, event.reason, event.object, message))
     for pod in detail.pods:
         phase, ready = f"{pod.phase} {pod.reason}".strip(), "yes" if pod.ready else "no"
-        cpu = f"{_milli(pod.usage.get('cpu'))} of {_milli(pod.requests.get('cpu'))}"
+        cpu = f"{_millicores_text(pod.usage.get('cpu'))} of {_millicores_text(pod.requests.get('cpu'))}"
         tabs["pods"].append((pod.name, phase, ready, age(pod.started_at), cpu, pod.ignored))
     for finding in detail.lint:
         tabs["lint"].append((finding.rule, finding.severity, finding.place, finding.message, finding.fix))
@@ -223,23 +226,23 @@ def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
     return tabs
 
 
-def _times(message: str, count: int) -> str:
+def _with_count(message: str, count: int) -> str:
     return message if count < 2 else f"{message} (x{count})"
 
 
-def _milli(millicores: int | None) -> str:
+def _millicores_text(millicores: int | None) -> str:
     return list_rows.UNKNOWN if millicores is None else f"{millicores}m"
 
 
 def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:
-    """The plot of replicas: ready ones as an area, those that were written and those that the metrics want as lines."""
+    """The plot of replicas: ready ones as an area, those that the metrics ask for, and those after limits, as lines."""
     series = [
         TextSeries("ready", timeline.ready, "▒", "green", is_filled=True),
         TextSeries("wanted", timeline.desired, "·", "yellow"),
         TextSeries("limited", timeline.limited, "─", "bold cyan"),
     ]
     title = "replicas   ▒ ready   · wanted by metrics   ─ after limits"
-    return _text(title, text_plots.plot(window, series, width=width, height=REPLICAS_HEIGHT))
+    return _plot_text(title, text_plots.plot(window, series, width=width, height=REPLICAS_HEIGHT))
 
 
 def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
@@ -254,10 +257,10 @@ def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
     series = [TextSeries("target", target, "─", "cyan"), TextSeries("current", current, "•", "bold yellow")]
     unit = " %" if metric.unit == "percent" else ""
     title = f"{plain(metric.name)}{unit}   • current   ─ target   ░ tolerance"
-    return _text(title, text_plots.plot(window, series, width=width, height=METRIC_HEIGHT, band=band))
+    return _plot_text(title, text_plots.plot(window, series, width=width, height=METRIC_HEIGHT, band=band))
 
 
-def _text(title: str, lines: Sequence[Sequence[Cell]]) -> Text:
+def _plot_text(title: str, lines: Sequence[Sequence[Cell]]) -> Text:
     """The title and the lines of a plot as one text with styles."""
     plot_text = Text(title, style="bold", no_wrap=True)
     for line in lines:

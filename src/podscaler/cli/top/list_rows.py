@@ -1,7 +1,9 @@
 """Selects, orders and formats rows of autoscalers, for the list on the screen and the table that `--once` prints.
 
-`list_screen` and `podscaler top --once` call it. Example: a row with a metric of 63 of 70 percent gives the cell
-`cpu 63%/70%`, and one with 4 replicas whose metrics want 6 the cell `4 (6)`.
+`podscaler.cli.top.list_screen`, `detail_screen` and `top` (`--once`) call it. A new column is a name in COLUMNS and a
+cell in `cells`; a new order is a line in ORDERS and in `podscaler.cli.top.text_screens.HELP`. Example: a row with a
+metric of 63 of 70 percent gives the cell `cpu 63%/70%`, and one with 4 replicas whose metrics ask for 6 the cell
+`4 (6)`.
 """
 
 import itertools
@@ -16,6 +18,7 @@ COLUMNS = ("NAMESPACE", "NAME", "STATE", "REPLICAS (WANTED)", "READY", "MIN-MAX"
 SEVERITY_SIGNS = ("ok", "i", "!", "!!")
 """By severity; beside the word of the state, so that colour is not needed."""
 PROBLEM_SEVERITY = 2
+"""Rows of this severity and above have a problem (`podscaler.observe.health`)."""
 BARS = "▁▂▃▄▅▆▇█"
 METRICS_WIDTH = 34
 SPARKLINE_WIDTH = 15
@@ -38,9 +41,9 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
     only_problems: bool = False
 
 
-_Sorting = Callable[[AutoscalerRow], tuple[Any, ...]]
+_SortKey = Callable[[AutoscalerRow], tuple[Any, ...]]
 
-ORDERS: dict[str, _Sorting] = {
+ORDERS: dict[str, _SortKey] = {
     "problems": lambda row: (-row.severity, row.namespace, row.name),
     "name": lambda row: (row.namespace, row.name),
     "replicas": lambda row: (-(row.replicas or 0), row.namespace, row.name),
@@ -102,13 +105,13 @@ def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
     """
     metric_texts = [f"{metric.name} {metric.text}" for metric in metrics]
     for count in range(len(metric_texts), 0, -1):
-        further_count = f" +{len(metric_texts) - count}" if count < len(metric_texts) else ""
-        if len(line := ", ".join(metric_texts[:count]) + further_count) <= width:
+        further_text = f" +{len(metric_texts) - count}" if count < len(metric_texts) else ""
+        if len(line := ", ".join(metric_texts[:count]) + further_text) <= width:
             return line
     if not metric_texts:
         return UNKNOWN
-    further_count = f" +{len(metric_texts) - 1}" if len(metric_texts) > 1 else ""
-    first_text = metrics[0].text + further_count
+    further_text = f" +{len(metric_texts) - 1}" if len(metric_texts) > 1 else ""
+    first_text = metrics[0].text + further_text
     return first_text if len(first_text) <= width else first_text[: width - 1] + "…"
 
 

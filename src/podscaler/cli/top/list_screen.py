@@ -1,7 +1,8 @@
 """Shows the list of `podscaler top`: all autoscalers, problems first, with a filter, orders and commands.
 
-`top_app` opens it and gives it the rows once a second; Enter opens a `detail_screen`. Only cells that changed are
-written, so that a thousand autoscalers cost little.
+`podscaler.cli.top.top_app` opens it, calls `update_rows` once a second, and handles `Opened`. Only cells that changed
+are written, so that a thousand autoscalers cost little. A new key is a Binding with its `action_` method, and a line of
+`podscaler.cli.top.text_screens.HELP`; a new command is a case in `execute`, and a line there.
 """
 
 from collections.abc import Sequence
@@ -22,9 +23,10 @@ from podscaler.cli.top.list_rows import COLUMNS, ORDERS, ListView
 from podscaler.cli.top.text_screens import plain
 from podscaler.observe.views import AutoscalerRow
 
-STYLES = ("green", "cyan", "yellow", "bold red")
-"""By severity."""
+SEVERITY_STYLES = ("green", "cyan", "yellow", "bold red")
+"""The style of the state, by severity."""
 NAMESPACE_KEYS = 9
+"""How many namespaces can be chosen by the keys 1 to 9."""
 
 Key = tuple[str, str]
 
@@ -61,7 +63,7 @@ class ListScreen(Screen[None]):
         self._rows: Sequence[AutoscalerRow] = ()
         self._now_ms = 0
         self._cluster = ""
-        self._shown: dict[Key, tuple[str, ...]] = {}
+        self._shown_cells: dict[Key, tuple[str, ...]] = {}
 
     def compose(self) -> ComposeResult:
         """The line of the state, the table, the input, and the keys."""
@@ -84,7 +86,7 @@ class ListScreen(Screen[None]):
     @property
     def selected(self) -> Key | None:
         """The autoscaler under the cursor; None if the list is empty."""
-        keys = list(self._shown)
+        keys = list(self._shown_cells)
         row = self._table.cursor_row
         return keys[row] if 0 <= row < len(keys) else None
 
@@ -102,12 +104,12 @@ class ListScreen(Screen[None]):
             return
         selected = list_rows.select(self._rows, self.view)
         cells_by_key = {(row.namespace, row.name): list_rows.cells(row, self._now_ms) for row in selected}
-        styles = {(row.namespace, row.name): STYLES[row.severity] for row in selected}
-        if list(cells_by_key) == list(self._shown):
+        styles = {(row.namespace, row.name): SEVERITY_STYLES[row.severity] for row in selected}
+        if list(cells_by_key) == list(self._shown_cells):
             self._update_cells(table, cells_by_key, styles)
         else:
             self._fill(table, cells_by_key, styles)
-        self._shown = cells_by_key
+        self._shown_cells = cells_by_key
         self.query_one("#state", Static).update(Text(self._state_line(len(cells_by_key)), style="bold"))
 
     def _update_cells(
@@ -115,7 +117,7 @@ class ListScreen(Screen[None]):
     ) -> None:
         """Write the cells that have changed since they were shown; the rows are the same."""
         for key, new_cells in cells_by_key.items():
-            old_cells = self._shown[key]
+            old_cells = self._shown_cells[key]
             if new_cells == old_cells:
                 continue
             for column, new_cell, old_cell in zip(COLUMNS, new_cells, old_cells, strict=True):
@@ -148,6 +150,7 @@ class ListScreen(Screen[None]):
         return "  ·  ".join([*parts, f"by {self.view.order}"])
 
     def _change_view(self, **changes: object) -> None:
+        """Replace attributes of the view, and show what it selects."""
         self.view = msgspec.structs.replace(self.view, **changes)
         self._show()
 
@@ -161,7 +164,7 @@ class ListScreen(Screen[None]):
 
     def action_last(self) -> None:
         """Move the cursor to the last row."""
-        self._table.move_cursor(row=max(len(self._shown) - 1, 0), animate=False)
+        self._table.move_cursor(row=max(len(self._shown_cells) - 1, 0), animate=False)
 
     def action_next_order(self) -> None:
         """Sort by the next order."""
@@ -190,7 +193,7 @@ class ListScreen(Screen[None]):
 
     @on(DataTable.RowSelected)
     def open_detail(self) -> None:
-        """Enter on a row."""
+        """Open the autoscaler on which the user pressed Enter."""
         self.action_open("detail")
 
     def action_prompt(self, sign: str) -> None:
@@ -202,13 +205,13 @@ class ListScreen(Screen[None]):
 
     @on(Input.Changed, "#prompt")
     def filter_while_typing(self, event: Input.Changed) -> None:
-        """A filter acts while it is typed."""
+        """Apply a filter while it is typed."""
         if event.value.startswith("/"):
             self._change_view(words=tuple(event.value[1:].split()))
 
     @on(Input.Submitted, "#prompt")
     def submit(self, event: Input.Submitted) -> None:
-        """The filter stays; a command is executed."""
+        """Hide the input; a filter stays, and a command is executed."""
         self.query_one("#prompt").display = False
         self._table.focus()
         if event.value.startswith(":"):

@@ -1,4 +1,4 @@
-"""Draws time series as lines of characters, for the detail screen of `podscaler top`.
+"""Draws time series as lines of characters, for `podscaler.cli.top.detail_screen`.
 
 A plot has one column of characters for each slice of time and one row for each step of the value; the left margin has
 the largest and the smallest value of the axis. Where series meet, the later one of the list is on top. Each series has
@@ -24,6 +24,8 @@ class TextSeries(NamedTuple):
 
     Attributes:
         values: aligned with the instants of the plot; None: not known.
+        sign: the character of the series.
+        style: a style of Rich; empty: the default.
         is_filled: whether the columns are filled from the bottom up to the value.
     """
 
@@ -73,32 +75,30 @@ class _Scale(NamedTuple):
 
 
 def plot(
-    window: TimeWindow,
-    series: Sequence[TextSeries],
-    *,
-    width: int,
-    height: int,
-    band: TextBand | None = None,
+    window: TimeWindow, series: Sequence[TextSeries], *, width: int, height: int, band: TextBand | None = None
 ) -> list[list[Cell]]:
     """The rows of a plot, the top one first; each has at most `width` cells with the margin of the axis.
 
     Args:
+        window: the instants of all values, and the range to show.
+        series: in the order in which they are drawn.
         width, height: in characters; at least 12 and 2.
         band: is behind all series.
     """
-    known_values = [sample for line_series in series for sample in line_series.values if sample is not None]
+    known_values = [sample for one_series in series for sample in one_series.values if sample is not None]
     if band is not None:
         known_values += [sample for sample in (*band.low, *band.high) if sample is not None]
-    low, high = min(0, *known_values) if known_values else 0.0, max(known_values, default=1.0)
+    low, high = min(known_values, default=0.0), max(known_values, default=1.0)
+    low = min(low, 0)  # the axis begins at 0 unless values are negative
     scale = _Scale(low, high if high > low else low + 1, height)
-    labels = {height - 1: number(scale.high), 0: number(scale.low)}
+    labels = {height - 1: value_text(scale.high), 0: value_text(scale.low)}  # by row, 0 at the bottom
     margin = max(len(label) for label in labels.values())
     columns = _columns(window, width - margin - len(AXIS))
     canvas = [[Cell(" ", "") for _ in columns] for _ in range(height)]
     if band is not None:
         _draw_band(canvas, columns, band, scale)
-    for line_series in series:
-        _draw(canvas, columns, line_series, scale)
+    for one_series in series:
+        _draw_series(canvas, columns, one_series, scale)
     lines = []
     for row in reversed(range(height)):
         label = labels.get(row, "").rjust(margin)
@@ -106,7 +106,7 @@ def plot(
     return lines
 
 
-def number(sample: float) -> str:
+def value_text(sample: float) -> str:
     """A value for an axis, with three significant digits: `0.5`, `120`, `1.2k`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(sample) >= size:
@@ -137,7 +137,7 @@ def _values_of_column(values: Values, column: Sequence[int]) -> list[float]:
     return [sample for sample in samples if sample is not None]
 
 
-def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: TextSeries, scale: _Scale) -> None:
+def _draw_series(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: TextSeries, scale: _Scale) -> None:
     """Put the values of each column on the canvas: all rows from the smallest one to the largest one."""
     cell = Cell(series.sign, series.style)
     previous_row: int | None = None

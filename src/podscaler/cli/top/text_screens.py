@@ -1,6 +1,7 @@
 """Shows texts as screens of `podscaler top`: explanations, YAML, and the help.
 
-`list_screen` and `detail_screen` open them. A text is shown as it is: no markup, no control characters.
+`podscaler.cli.top.top_app` opens them. A text is shown without markup and control characters. HELP lists all keys and
+commands; the bindings are in `list_screen`, `detail_screen` and `top_app`.
 """
 
 from typing import ClassVar
@@ -47,7 +48,6 @@ class TextScreen(Screen[None]):
     """One text that can be scrolled.
 
     Args:
-        title: the first line.
         text: shown without markup.
     """
 

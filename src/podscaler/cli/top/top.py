@@ -1,6 +1,7 @@
 """`podscaler top`: the autoscalers of a cluster in the terminal.
 
-The command decides as the controller would, by a `ClusterWatch`, and shows that in a TopApp; `--once` prints the list.
+`podscaler.cli.main` registers the command. It decides as the controller would, by a `ClusterWatch`, and shows that in a
+TopApp; `--once` prints the list.
 """
 
 import asyncio
@@ -26,9 +27,11 @@ from podscaler.observe.views import Notice
 if TYPE_CHECKING:
     from podscaler.observe.live_cluster import LiveCluster
 
-HISTORY_BYTES = 64 * 1024 * 1024
-LIST_WITHIN_S = 30.0
-LOOK_PERIOD_S = 0.1
+HISTORY_MAX_BYTES = 64 * 1024 * 1024
+"""The memory for decisions."""
+LIST_TIMEOUT_S = 30.0
+POLL_PERIOD_S = 0.1
+"""How often `--once` checks whether the list is complete."""
 NO_RECORD = {"record": None, "record_max_size": 0, "record_max_files": 1}
 """The flags of recordings, which this command does not have."""
 
@@ -62,7 +65,7 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
     options |= NO_RECORD
     watch = WatchOptions(
         connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
-        history_bytes=HISTORY_BYTES,
+        history_bytes=HISTORY_MAX_BYTES,
         options=options,
         given_flags=given_flags(ctx),
     )
@@ -71,21 +74,23 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
 
 
 @asynccontextmanager
-async def _watching(options: WatchOptions, namespace: str) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
-    """The autoscalers of the cluster, and the task that follows them until the end of the block."""
+async def _watched_cluster(
+    options: WatchOptions, namespace: str
+) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
+    """The autoscalers of a namespace (empty: all), and the task that follows them. Raises UsageError."""
     clock = SystemClock()
     watch = ClusterWatch(options, clock)
     client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")
     if namespace:
         client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
     live_cluster = watch.new_live_cluster(client)
-    working = asyncio.ensure_future(watch.run(client, live_cluster))
+    watch_task = asyncio.ensure_future(watch.run(client, live_cluster))
     try:
-        yield live_cluster, working
+        yield live_cluster, watch_task
     finally:
-        working.cancel()
+        watch_task.cancel()
         with suppress(asyncio.CancelledError, UsageError):
-            await working
+            await watch_task
         await client.close()
 
 
@@ -95,21 +100,21 @@ async def _show(options: WatchOptions, view: ListView) -> None:
         from podscaler.cli.top.top_app import TopApp
     except ModuleNotFoundError as error:
         raise UsageError(f"podscaler top needs {error.name}: pip install 'podscaler[top]'") from None
-    async with _watching(options, view.namespace) as (live_cluster, working):
+    async with _watched_cluster(options, view.namespace) as (live_cluster, watch_task):
         app = TopApp(
             live_cluster,
             cluster=live_cluster.name,
             clock=SystemClock(),
             view=view,
-            find_notice=lambda: _notice(live_cluster),
+            find_notice=lambda: _find_notice(live_cluster),
         )
-        working.add_done_callback(lambda ended_task: None if ended_task.cancelled() else app.exit())
+        watch_task.add_done_callback(lambda ended_task: None if ended_task.cancelled() else app.exit())
         await app.run_async()
-        if working.done():
-            working.result()
+        if watch_task.done():
+            watch_task.result()  # raises the error that ended the watch
 
 
-def _notice(live_cluster: "LiveCluster") -> Notice | None:
+def _find_notice(live_cluster: "LiveCluster") -> Notice | None:
     """What is wrong with the connection; None: nothing."""
     if faults := live_cluster.faults():
         return Notice("error", "; ".join(faults))
@@ -120,16 +125,16 @@ def _notice(live_cluster: "LiveCluster") -> Notice | None:
 
 async def _print_once(options: WatchOptions, view: ListView) -> None:
     """Print the list as soon as every autoscaler was synced once. Raises UsageError if that takes too long."""
-    async with _watching(options, view.namespace) as (live_cluster, working):
+    async with _watched_cluster(options, view.namespace) as (live_cluster, watch_task):
         try:
-            async with asyncio.timeout(LIST_WITHIN_S):
+            async with asyncio.timeout(LIST_TIMEOUT_S):
                 while not _is_complete(live_cluster):
-                    if working.done():
-                        working.result()
-                    await asyncio.sleep(LOOK_PERIOD_S)
+                    if watch_task.done():
+                        watch_task.result()  # raises the error that ended the watch
+                    await asyncio.sleep(POLL_PERIOD_S)
         except TimeoutError:
             reasons = "; ".join([*live_cluster.faults(), *live_cluster.unready()]) or "not all autoscalers were synced"
-            raise UsageError(f"no list within {LIST_WITHIN_S:.0f} s: {reasons}") from None
+            raise UsageError(f"no list within {LIST_TIMEOUT_S:.0f} s: {reasons}") from None
         now_ms = SystemClock().now_ns() // 1_000_000
         click.echo(list_rows.table(list_rows.select(live_cluster.rows(), view), now_ms))
 

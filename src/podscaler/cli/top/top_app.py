@@ -1,6 +1,7 @@
-"""The terminal program of `podscaler top`: its screens, and the connection to the views.
+"""The terminal program of `podscaler top`: opens its screens, and refreshes the list.
 
-`top` runs it. Every second the list gets the rows that are known, and the first line the state of the connection.
+`podscaler.cli.top.top` runs it. Every REFRESH_PERIOD_S the list gets the rows that are known, and the first line the
+state of the connection. Screens send messages (`Opened`), which are handled here.
 """
 
 from collections.abc import Callable
@@ -36,11 +37,10 @@ class TopApp(App[None]):
     """The program.
 
     Args:
-        source: what is shown.
+        source: the rows, details and explanations to show.
         cluster: its name, for the first line.
         view: what the list shows first.
         find_notice: returns what is wrong with the connection now; None: nothing.
-        clock: for ages.
     """
 
     CSS = STYLE
@@ -107,14 +107,14 @@ class TopApp(App[None]):
         """Open the latest explanation, or the YAML."""
         self.show_part(event.key, event.part)
 
-    @on(DetailScreen.Opened)
-    def open_decision(self, event: DetailScreen.Opened) -> None:
+    @on(DetailScreen.DecisionOpened)
+    def open_decision(self, event: DetailScreen.DecisionOpened) -> None:
         """Open the explanation of a decision."""
         self.show_explanation(event.key, event.mark.id)
 
     @work(exclusive=True, group="part")
     async def show_part(self, key: tuple[str, str], part: str) -> None:
-        """Read an autoscaler, and open its YAML or the explanation of its latest decision."""
+        """Read an autoscaler, and open its `yaml` or the `explanation` of its latest decision; errors are shown."""
         name = "/".join(key)
         try:
             detail = await self._source.detail(*key, None, None)
@@ -130,7 +130,7 @@ class TopApp(App[None]):
 
     @work(exclusive=True, group="explanation")
     async def show_explanation(self, key: tuple[str, str], mark_id: str) -> None:
-        """Read the explanation of a decision, and open it."""
+        """Read the explanation of a decision, and open it; errors are shown."""
         try:
             decision = await self._source.explanation(*key, mark_id)
         except PodscalerError as error:

@@ -1,6 +1,7 @@
 """`podscaler tune`: finds a spec that meets goals, and recommends it if it holds on a part that the search did not see.
 
-The search is `podscaler.simulation.search`; this command reads the source, shows progress and prints.
+`podscaler.cli.main` registers the command. The search is `podscaler.simulation.search`; this command reads the source,
+shows progress and prints.
 """
 
 import json
@@ -19,7 +20,8 @@ from podscaler.cli.tune import tune_source
 if TYPE_CHECKING:
     from podscaler.cli.tune.tune_output import TunedAutoscaler
 
-NOT_RECOMMENDED = 1
+NOT_RECOMMENDED_STATUS = 1
+"""The exit status where nothing is recommended."""
 
 EXAMPLE = """\b
 Examples:
@@ -30,7 +32,7 @@ Examples:
 
 
 class TuneFlags(TypedDict):
-    """The flags of the search, as click passes them; None and empty: not stated."""
+    """The flags of the search and of the source, as click passes them; None and empty: not given."""
 
     limits: Sequence[str]
     minimize: Sequence[str]
@@ -122,17 +124,17 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
         stated_goals,
         SearchBudget(flags["trials"], flags["seed"]),
         share=flags["train"],
-        on_progress=_progress(flags["trials"]),
+        on_progress=_progress_printer(flags["trials"]),
     )
     _print(tuned, output, out)
     if report_file is not None:
         report.write(report_file, tune_report.data(tuned, tunable))
     if tuned.manifest is None:
-        sys.exit(NOT_RECOMMENDED)
+        sys.exit(NOT_RECOMMENDED_STATUS)
 
 
-def _progress(trials: int) -> Callable[[int], None]:
-    """Shows on a terminal how many candidates were tried."""
+def _progress_printer(trials: int) -> Callable[[int], None]:
+    """A function that shows on a terminal how many of `trials` candidates were tried."""
 
     def show(trials_done: int) -> None:
         if sys.stderr.isatty():

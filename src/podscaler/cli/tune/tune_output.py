@@ -1,8 +1,10 @@
 """Prints the result of a search: scores on both parts, the changes with their effects, and the manifest.
 
-Called by `podscaler tune`.
+Called by `podscaler.cli.tune.tune`. The load is divided in two: the search sees its *first part* alone; the *later
+part* shows whether the result holds.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,12 +17,19 @@ from podscaler.simulation.search.recommendation import FieldChange
 from podscaler.simulation.search.scores import MEASURES, Scores
 from podscaler.simulation.search.search import SearchResult
 
+FRONT_SHOWN_MAX = 10
+EFFECT_MEASURES_MAX = 4
+"""How many measures a sentence about an effect has."""
+USUAL_MEASURES = ("pod-hours", "under-provisioned", "over-provisioned", "lost", "scale-changes")
+"""The columns of the table after the measures of the goals."""
+
 
 class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """What is printed.
 
     Attributes:
         name: `namespace/name`.
+        goals: the measures to minimize and their limits.
         result: of the search.
         changes: of the chosen spec; empty if there is none.
         effects: sentences on what each group of changes does on the first part.
@@ -58,13 +67,13 @@ def table(tuned: TunedAutoscaler) -> Iterator[str]:
 def score_rows(tuned: TunedAutoscaler, measures: Sequence[str]) -> list[list[str]]:
     """The names of the measures, then the scores of the present spec and of the candidate on both parts."""
     search_result = tuned.result
-    rows = [["", *measures], ["present, first part", *_texts(search_result.present, measures)]]
+    rows = [["", *measures], ["present, first part", *_score_texts(search_result.present, measures)]]
     if search_result.chosen is not None and search_result.chosen_later is not None:
-        rows.append(["candidate, first part", *_texts(search_result.chosen.scores, measures)])
-        rows.append(["present, later part", *_texts(search_result.present_later, measures)])
-        rows.append(["candidate, later part", *_texts(search_result.chosen_later, measures)])
+        rows.append(["candidate, first part", *_score_texts(search_result.chosen.scores, measures)])
+        rows.append(["present, later part", *_score_texts(search_result.present_later, measures)])
+        rows.append(["candidate, later part", *_score_texts(search_result.chosen_later, measures)])
     else:
-        rows.append(["present, later part", *_texts(search_result.present_later, measures)])
+        rows.append(["present, later part", *_score_texts(search_result.present_later, measures)])
     return rows
 
 
@@ -101,10 +110,10 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
         },
         "trials": search_result.trials,
         "interrupted": search_result.is_interrupted,
-        "present": {"first": _figures(search_result.present), "later": _figures(search_result.present_later)},
+        "present": {"first": _score_values(search_result.present), "later": _score_values(search_result.present_later)},
         "candidate": _candidate(search_result),
         "front": [
-            {"spec": msgspec.to_builtins(candidate.spec), "first": _figures(candidate.scores)}
+            {"spec": msgspec.to_builtins(candidate.spec), "first": _score_values(candidate.scores)}
             for candidate in search_result.front
         ],
         "changes": [{"path": change.path, "before": change.before, "after": change.after} for change in tuned.changes],
@@ -120,8 +129,8 @@ def _candidate(search_result: SearchResult) -> Mapping[str, Any] | None:
     if search_result.chosen is None or search_result.chosen_later is None:
         return None
     return {
-        "first": _figures(search_result.chosen.scores),
-        "later": _figures(search_result.chosen_later),
+        "first": _score_values(search_result.chosen.scores),
+        "later": _score_values(search_result.chosen_later),
         "spec": msgspec.to_builtins(search_result.chosen.spec),
     }
 
@@ -138,31 +147,33 @@ def patch(tuned: TunedAutoscaler) -> str:
 
 def measures_of(goals: Goals) -> Sequence[str]:
     """The measures of the goals first, then the usual ones."""
-    usual = ("pod-hours", "under-provisioned", "over-provisioned", "lost", "scale-changes")
-    return tuple(dict.fromkeys([*goals.minimize, *(limit.measure for limit in goals.limits), *usual]))
+    return tuple(dict.fromkeys([*goals.minimize, *(limit.measure for limit in goals.limits), *USUAL_MEASURES]))
 
 
-def _figures(candidate_scores: Scores) -> Mapping[str, float]:
+def _score_values(candidate_scores: Scores) -> Mapping[str, float]:
     return {measure: round(scores.score_value(candidate_scores, measure), 4) for measure in MEASURES}
 
 
-def _texts(candidate_scores: Scores, measures: Sequence[str]) -> Sequence[str]:
+def _score_texts(candidate_scores: Scores, measures: Sequence[str]) -> Sequence[str]:
     return [scores.score_text(candidate_scores, measure) for measure in measures]
 
 
 def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
-    """The front of several objectives, at most ten of it."""
+    """Lines about the Pareto front of several minimized measures, FRONT_SHOWN_MAX candidates of it at most."""
     front = tuned.result.front
     if len(tuned.goals.minimize) < 2 or len(front) < 2:
         return
-    step = max(-(-len(front) // 10), 1)
+    step = math.ceil(len(front) / FRONT_SHOWN_MAX)
     shown_candidates = front[::step]
     yield from (
         "",
         f"No candidate is better in all of {', '.join(tuned.goals.minimize)} (first part, {len(front)} of them):",
     )
     yield from _aligned(
-        [["", *measures], *(["", *_texts(shown_candidate.scores, measures)] for shown_candidate in shown_candidates)]
+        [
+            ["", *measures],
+            *(["", *_score_texts(shown_candidate.scores, measures)] for shown_candidate in shown_candidates),
+        ]
     )
 
 
@@ -178,9 +189,12 @@ def effects(chosen: Scores, without: Mapping[str, Scores], goals: Goals) -> tupl
     """The sentences on what each group of changes does.
 
     Args:
-        without: for each group of changes the scores without it.
+        chosen: the scores of the chosen spec on the first part.
+        without: for each group of changes the scores of the chosen spec without it.
+        goals: their measures come first.
     """
-    measures = recommendation.all_measures([*goals.minimize, *(limit.measure for limit in goals.limits)])[:4]
+    goal_measures = [*goals.minimize, *(limit.measure for limit in goals.limits)]
+    measures = recommendation.all_measures(goal_measures)[:EFFECT_MEASURES_MAX]
     return tuple(
         [recommendation.effect(group, chosen, scores_without, measures) for group, scores_without in without.items()]
     )

@@ -1,6 +1,6 @@
 """The report of a search as a page: scores on both parts, the candidates as a scatter plot, and the pods over time.
 
-Called by `podscaler tune --report`.
+Called by `podscaler.cli.tune.tune` for `--report`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,8 @@ from podscaler.simulation.report import (
 from podscaler.simulation.search import recommendation, scores
 from podscaler.simulation.search.scores import Scores
 
-_LATER_MEASURE = "under-amount"
-"""The second axis where the goals have one measure alone."""
+_SECOND_MEASURE, _THIRD_MEASURE = "under-amount", "pod-hours"
+"""The measures of axes for which the goals have none."""
 
 
 def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
@@ -43,9 +43,9 @@ def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
         title=f"Tuning of {tuned.name}",
         notes=(tune_output.verdict(tuned), *tuned.effects, *tuned.remarks),
         start_ns=source.scenario.start_ns,
-        tables=(_scores(tuned), *([changes] if tuned.changes else [])),
-        plots=(_replicas(present_part, other_parts),),
-        scatter=_scatter(tuned, source),
+        tables=(_scores_table(tuned), *([changes] if tuned.changes else [])),
+        plots=(_replicas_plot(present_part, other_parts),),
+        scatter=_scatter_plot(tuned, source),
         autoscalers=(present_part, *other_parts),
     )
 
@@ -54,7 +54,7 @@ def _text(field: object) -> str:
     return "unset" if field is None else msgspec.json.encode(field).decode()
 
 
-def _scores(tuned: TunedAutoscaler) -> ReportTable:
+def _scores_table(tuned: TunedAutoscaler) -> ReportTable:
     """The table of the scores of the present spec and of the candidate."""
     measures = tune_output.measures_of(tuned.goals)
     header, *rows = tune_output.score_rows(tuned, measures)
@@ -65,11 +65,10 @@ def _scores(tuned: TunedAutoscaler) -> ReportTable:
     )
 
 
-def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
+def _scatter_plot(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     """The candidates of the front, the present spec and the chosen one, on the first part."""
-    minimized = tuned.goals.minimize
-    x_measure, y_measure = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
-    y_measure = y_measure if y_measure != x_measure else "pod-hours"
+    distinct_measures = list(dict.fromkeys([*tuned.goals.minimize, _SECOND_MEASURE, _THIRD_MEASURE]))
+    x_measure, y_measure = distinct_measures[:2]
 
     def point(
         label: str, candidate_scores: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None
@@ -117,13 +116,13 @@ def _simulated(scenario: SimulationScenario, title: str) -> AutoscalerPart:
     return msgspec.structs.replace(collector.autoscalers()[0], autoscaler=title)
 
 
-def _replicas(present_part: AutoscalerPart, other_parts: Sequence[AutoscalerPart]) -> TimePlot:
+def _replicas_plot(present_part: AutoscalerPart, other_parts: Sequence[AutoscalerPart]) -> TimePlot:
     """The ready pods of each spec on one axis."""
     lines = []
     for autoscaler_part, color in zip((present_part, *other_parts), ("gray", "green"), strict=False):
         plot = next(plot for plot in autoscaler_part.plots if plot.has_decisions)
         ready_pods = next(series for series in plot.series if series.label == "ready pods")
-        label = autoscaler_part.autoscaler.rpartition(", ")[2]
+        label = autoscaler_part.autoscaler.rpartition(", ")[2]  # the end of the title of `_simulated`
         lines.append(PlotSeries(label=label, values=ready_pods.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
     at_s = next(plot for plot in present_part.plots if plot.has_decisions).at_s
     return TimePlot(title="Ready pods", unit="", at_s=at_s, series=tuple(lines))

@@ -1,4 +1,7 @@
-"""Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does."""
+"""Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does.
+
+Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +17,8 @@ from podscaler.simulation.search.scoring import ScoredPart
 from podscaler.simulation.search.search import Evaluate, SearchBudget, SearchResult
 from podscaler.simulation.search.space import SearchSpace
 
-_CONSTANT = (
+_UCORES_PER_MILLICORE = 1000
+_CONSTANT_NEED = (
     "the later part of the load always needs the same number of pods, so that it does not show whether the candidate "
     "follows a change; choose another part with --from, --to or --train"
 )
@@ -32,10 +36,13 @@ def tune(
     """The result of the search. Raises UsageError if the load cannot be divided.
 
     Args:
-        share: of the first part.
+        space: the specs that may be tried.
+        goals: the measures to minimize and their limits.
+        budget: how many candidates are tried.
+        share: the share of the load that is its first part, between 0 and 1.
         on_progress: called with the number of candidates that were tried.
     """
-    reasons: dict[str, None] = {}
+    exact_reasons: dict[str, None] = {}  # why the exact engine ran; a dict keeps their order
     try:
         whole_load = ScoredPart(
             scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms
@@ -43,11 +50,11 @@ def tune(
         first_part, later_part = scoring.split(whole_load, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), reasons.setdefault)
-    score_on_later = scoring.evaluator(later_part, reasons.setdefault)
+    score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), exact_reasons.setdefault)
+    score_on_later = scoring.evaluator(later_part, exact_reasons.setdefault)
     search_result = search.search(space, goals, score_on_first, score_on_later, budget, on_progress)
     if search_result.chosen is not None and not search_result.refusal and scoring.is_constant(later_part):
-        search_result = msgspec.structs.replace(search_result, refusal=_CONSTANT)
+        search_result = msgspec.structs.replace(search_result, refusal=_CONSTANT_NEED)
     (autoscaler,) = source.scenario.autoscalers
     spec, chosen = autoscaler.spec, search_result.chosen
     recommended = None
@@ -58,9 +65,9 @@ def tune(
         goals=goals,
         result=search_result,
         changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
-        effects=_effects(space, search_result, scoring.evaluator(first_part, reasons.setdefault), goals),
+        effects=_effects(space, search_result, scoring.evaluator(first_part, exact_reasons.setdefault), goals),
         manifest=recommended,
-        remarks=_remarks(source, list(reasons)),
+        remarks=_remarks(source, list(exact_reasons)),
     )
 
 
@@ -81,13 +88,14 @@ def _effects(space: SearchSpace, search_result: SearchResult, evaluate: Evaluate
     return tune_output.effects(search_result.chosen.scores, without, goals)
 
 
-def _remarks(source: TuneSource, reasons: list[str]) -> tuple[str, ...]:
-    """Sentences about the load, its needed pods, and why the exact engine ran (`reasons`; empty if it did not)."""
+def _remarks(source: TuneSource, exact_reasons: list[str]) -> tuple[str, ...]:
+    """Sentences about the load, its needed pods, and why the exact engine ran; no reasons: it did not."""
     capacity = source.capacity
     fewest_pods, most_pods = min(source.needed), max(source.needed)
     needed = (
-        f"The load needs {fewest_pods} to {most_pods} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
+        f"The load needs {fewest_pods} to {most_pods} pods of {capacity.ucores // _UCORES_PER_MILLICORE}m each "
+        f"({capacity.basis}), "
         "whatever the autoscaler's target."
     )
-    engine = [f"Simulated by the exact engine, which is slower: {reason}." for reason in reasons]
-    return (*source.sentences, needed, *engine)
+    engine_sentences = [f"Simulated by the exact engine, which is slower: {reason}." for reason in exact_reasons]
+    return (*source.sentences, needed, *engine_sentences)

@@ -1,6 +1,6 @@
-"""Makes what `podscaler tune` improves out of a load: one autoscaler, and the pods that its load needs.
+"""Makes the input of a search from a load: one autoscaler, and the pods that its load needs.
 
-The load is read by `podscaler.cli.backtest.load_sources`, as for `podscaler backtest`.
+Called by `podscaler.cli.tune.tune`. `podscaler.cli.backtest.load_sources` reads the load, as for `podscaler backtest`.
 """
 
 import msgspec
@@ -18,6 +18,7 @@ class TuneSource(msgspec.Struct, frozen=True, kw_only=True):
     """One autoscaler and its load.
 
     Attributes:
+        scenario: with this autoscaler and its workload alone.
         wire: the present spec in the API's form.
         needed: for each sync the pods that the load needs.
         capacity: of one pod.
@@ -43,7 +44,7 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
         capacity_milli: of a pod, in thousandths of a core; None: its limit, else its request.
     """
     needs = candidate_options.needs(load, CandidateRequest(slo_ms=slo_ms, capacity_milli=capacity_milli))
-    scenario, sentences = _alone(load.scenario)
+    scenario, sentences = _with_one_autoscaler(load.scenario)
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
     return TuneSource(
         scenario=scenario,
@@ -56,8 +57,11 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
     )
 
 
-def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
-    """The scenario with its first autoscaler and that one's workload alone. Raises UsageError."""
+def _with_one_autoscaler(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
+    """The scenario with its first autoscaler alone, and a sentence about the rest.
+
+    Raises UsageError if another autoscaler scales the same workload.
+    """
     own_autoscaler, *other_autoscalers = scenario.autoscalers
     workload_key = own_autoscaler.workload
     shared = [other.spec.key for other in other_autoscalers if other.workload == workload_key]
@@ -69,5 +73,5 @@ def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str,
     if len(workloads) == len(scenario.workloads):
         return scenario, ()
     left_out = ", ".join(workload.key for workload in scenario.workloads if workload.key != workload_key)
-    alone = msgspec.structs.replace(scenario, autoscalers=(own_autoscaler,), workloads=workloads)
-    return alone, (f"Left out of the simulation: {left_out}.",)
+    reduced = msgspec.structs.replace(scenario, autoscalers=(own_autoscaler,), workloads=workloads)
+    return reduced, (f"Left out of the simulation: {left_out}.",)

@@ -1,7 +1,8 @@
 """Wires and runs the control plane of one machine: API server, controllers, node, metrics and autoscaler.
 
-`podscaler up` runs it. This module passes all dependencies between the parts; `ControlPlane._start` has the order. A
-part runs as a task until the control plane is stopped; a part that fails is started again without effect on the others.
+`podscaler.cli.up.up` runs it. This module passes all dependencies; `ControlPlane._start` has the order. A background
+task runs until the control plane is stopped; one that fails is started again without effect on the others. A new task
+is a line in `_start`, or in `Machine.tasks` if it belongs to the node.
 """
 
 import asyncio
@@ -18,19 +19,15 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.cli.options import endpoints, heapster, recording
+from podscaler.cli.options import endpoints, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine, MachineSettings, NodeAuth
+from podscaler.cli.up.own_autoscaler import OwnAutoscaler
 from podscaler.cli.up.up_dashboard import UpDashboard
-from podscaler.controller import assembly
-from podscaler.controller.controller import Controller
-from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.server.serving import Endpoints
-from podscaler.controller.telemetry import request_metrics
-from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import (
     account_admission,
@@ -56,7 +53,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.credentials.signing_key import SigningKey
-from podscaler.controlplane.kubelet.launching.image_map import Table
+from podscaler.controlplane.kubelet.launching.image_map import ImageTable
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings, PodNetworkMode
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.metrics.heapster import service as heapster_service
@@ -67,11 +64,10 @@ from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import CONTROLLERS, Registry
 from podscaler.controlplane.registry.users import ADMIN, User, account_groups, account_name
 from podscaler.controlplane.storage.store import open_store
-from podscaler.kube.client import connect
 from podscaler.kube.config import locate
-from podscaler.kube.transport.config import Config
 
 HOST = "127.0.0.1"
+"""The address on which the API server listens."""
 AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_ACCOUNT = "horizontal-pod-autoscaler"
 """The service account of the autoscaler, with the permissions that it needs."""
@@ -91,8 +87,9 @@ class UpSettings:
         autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None if they are not served.
         serve_removed_apis: whether versions that Kubernetes has removed are served.
         api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
-        workload_controllers: whether they run; False: another controller manager does their work.
-        metrics_api: whether metrics.k8s.io is served.
+        runs_workload_controllers: False: another controller manager does the work of
+            `controller_manager.WORKLOAD_CONTROLLERS`.
+        serves_metrics_api: whether metrics.k8s.io is served.
         token_file: the file with further users and their tokens; None if there are none.
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
         audit_log: the file of the audit log, `-` for standard output; None: no audit log.
@@ -112,8 +109,8 @@ class UpSettings:
     autoscaler_serving: Serving | None = None
     serve_removed_apis: bool = False
     api_only: bool = False
-    workload_controllers: bool = True
-    metrics_api: bool = True
+    runs_workload_controllers: bool = True
+    serves_metrics_api: bool = True
     token_file: Path | None = None
     anonymous_health: bool = False
     audit_log: Path | None = None
@@ -121,7 +118,7 @@ class UpSettings:
     is_new_cluster: bool = False
     dashboard_port: int | None = None
     pod_network: PodNetworkMode = "auto"
-    images: Table = field(default_factory=dict)
+    images: ImageTable = field(default_factory=dict)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -129,99 +126,44 @@ class UpSettings:
         kinds = catalog.RESOURCES
         if self.serve_removed_apis:
             kinds = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
-        if not self.metrics_api:
+        if not self.serves_metrics_api:
             return metrics.without_metrics(kinds)
         return metrics.with_stored_metrics(kinds) if self.api_only else kinds
 
     @property
-    def controllers(self) -> frozenset[str]:
+    def enabled_controllers(self) -> frozenset[str]:
         """The names of the controllers that run."""
         if self.api_only:
             return controller_manager.API_SERVER_CONTROLLERS
-        return (
-            controller_manager.ALL_CONTROLLERS
-            if self.workload_controllers
-            else controller_manager.ALL_CONTROLLERS - controller_manager.WORKLOAD_CONTROLLERS
-        )
+        if self.runs_workload_controllers:
+            return controller_manager.ALL_CONTROLLERS
+        return controller_manager.ALL_CONTROLLERS - controller_manager.WORKLOAD_CONTROLLERS
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """The credentials of the data directory (`token`: the administrator's; `key` signs those of service accounts).
+    """The credentials of the data directory, and the port of the last run.
 
     Attributes:
+        certificates: those of the API server, with their authority.
         last_port: the API server's port of the last run; 0: any free one.
         users: the further users of the token file, by token.
+        account_key: signs the tokens of service accounts.
+        autoscaler_pair: the client certificate of the autoscaler, with its key.
         front_proxy: the identity with which the API server calls extension API servers.
     """
 
     certificates: Certificates
-    token: str
+    admin_token: str
     last_port: int
     users: dict[str, User]
-    key: SigningKey
-    autoscaler: ClientPair
+    account_key: SigningKey
+    autoscaler_pair: ClientPair
     front_proxy: FrontProxy
-
-
-class OwnAutoscaler:
-    """The autoscaler of `up`: a controller that connects to the API server of the same process over HTTPS.
-
-    Counters begin anew with each `run`, as after a restart of a process.
-
-    Args:
-        settings: the controller's settings.
-        clock: for all parts.
-        recording: records the syncs; the caller ends it.
-        on_controller: called with each new controller before it runs.
-    """
-
-    def __init__(
-        self,
-        settings: ControllerSettings,
-        clock: Clock,
-        recording: Recording,
-        on_controller: Callable[[Controller], None] | None = None,
-    ) -> None:
-        self._on_controller = on_controller
-        self._settings = replace(settings, field_manager=installation.UP)
-        self._clock = clock
-        self._recording = recording
-        self._telemetry = Telemetry(clock)
-        self._controller: Controller | None = None
-
-    def render(self) -> bytes:
-        """The controller's metrics in Prometheus' text format; blocks: call it in a thread."""
-        return self._telemetry.render()
-
-    def unready(self) -> list[str]:
-        """Why the controller does not work yet, one reason an item; empty when it works."""
-        return ["the autoscaler has not begun"] if self._controller is None else self._controller.unready()
-
-    async def run(self, config: Config) -> None:
-        """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
-        client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
-        try:
-            async with heapster.open_metrics(client, self._settings, self._clock) as metrics:
-                controller = assembly.new_controller(
-                    client, self._settings, self._clock, metrics=metrics, recording=self._recording
-                )
-                request_metrics.install(client, controller.telemetry.registry, self._clock)
-                self._controller, self._telemetry = controller, controller.telemetry
-                if self._on_controller is not None:
-                    self._on_controller(controller)
-                await controller.run()
-        finally:
-            self._controller = None
-            await client.close()
 
 
 class ControlPlane:
     """All parts of one `podscaler up`, from `start` to `stop`.
-
-    Args:
-        settings: the flags.
-        clock: for all parts.
 
     Attributes:
         url: the API server's URL, after `start`.
@@ -232,21 +174,22 @@ class ControlPlane:
         self._settings = settings
         self._resources = settings.resources
         self._clock = clock
-        self._exit = AsyncExitStack()
-        self._parts: list[asyncio.Task[None]] = []
+        self._exit_stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
         self.url = ""
         self.dashboard: UpDashboard | None = None
 
     async def start(self) -> None:
-        """Start everything; the API server answers when this returns.
+        """Start everything; the API server responds to requests when this returns.
 
         Raises:
-            UsageError: the data directory, the port or the kubeconfig cannot be used; nothing is left running then.
+            UsageError: the data directory, the port or a file of the flags cannot be used, or a demanded network
+                namespace is impossible. After this and any other exception nothing is left running.
         """
         try:
             await self._start()
         except BaseException as error:
-            await self._exit.aclose()
+            await self._exit_stack.aclose()
             if isinstance(error, OSError | StatusError):  # a full disk, for one
                 reason = error.message if isinstance(error, StatusError) else error.strerror or error
                 raise UsageError(f"the data directory {self._settings.data_dir} cannot be used: {reason}") from error
@@ -254,89 +197,91 @@ class ControlPlane:
 
     async def stop(self) -> None:
         """End the tasks, the server and every process that was started, in reverse order, and close the database."""
-        await self._exit.aclose()
+        await self._exit_stack.aclose()
 
     async def _start(self) -> None:
-        """Make and start the parts, each after those that it depends on; `self._exit` stops them in reverse order."""
+        """Make and start all parts, each after those that it depends on; `_exit_stack` stops them in reverse order."""
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
-        self._exit.push_async_callback(store.close)
-        block = await asyncio.to_thread(addresses.claim_block, number_file=data_dir / "address-block")
-        self._exit.callback(block.close)
-        recorder = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
+        self._exit_stack.push_async_callback(store.close)
+        address_block = await asyncio.to_thread(addresses.claim_block, number_file=data_dir / "address-block")
+        self._exit_stack.callback(address_block.close)
+        recorder = await self._exit_stack.enter_async_context(
+            recording.open_recording(self._settings.record, self._clock)
+        )
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
         await self._make_system_objects(registry)
-        cluster_ips = self._allocate_cluster_ips(registry, objects, block)
-        address = await kubernetes_service.make_service(registry)
-        access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
-        accounts = AccountTokens(access.key, objects.find, self._clock)
+        cluster_ips = self._allocate_cluster_ips(registry, objects, address_block)
+        service_ip = await kubernetes_service.make_service(registry)
+        access = await asyncio.to_thread(_ensure_access, self._settings, self._clock.now_ns(), service_ip)
+        accounts = AccountTokens(access.account_key, objects.find, self._clock)
         _admit_pods(objects, has_accounts=not self._settings.api_only)
-        kubelet = registry.acting_as("kubelet")
-        authenticated, authorizer = self._make_auth(objects, access, accounts)
-        node_auth = NodeAuth(accounts, NodeAccess(authenticated, authorizer))
-        machine = None if self._settings.api_only else self._make_machine(kubelet, block, kinds, node_auth)
-        machine_parts = machine.neighbours if machine is not None else NO_PARTS
+        request_authenticator, authorizer = self._make_auth(objects, access, accounts)
+        node_auth = NodeAuth(accounts, NodeAccess(request_authenticator, authorizer))
+        machine = self._make_machine(registry, address_block, kinds, node_auth)
         audit = await self._open_audit()
-        aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
-        self._exit.push_async_callback(aggregation.close)
-        neighbours = replace(
+        aggregation = Aggregation(objects, self._clock, access.front_proxy.client_path)
+        self._exit_stack.push_async_callback(aggregation.close)
+        machine_parts = machine.server_parts if machine is not None else NO_PARTS
+        server_parts = replace(
             machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
         )
-        webhooks = self._call_webhooks(objects)
-        server = self._make_server(objects, access, authenticated, neighbours)
+        webhooks = self._enable_webhooks(objects)
+        server = self._make_server(objects, access, request_authenticator, server_parts)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
-        webhooks.client.own_addresses |= {(HOST, port), (address, kubernetes_service.PORT)}
-        self._exit.push_async_callback(server.stop)
+        webhooks.client.own_addresses |= {(HOST, port), (service_ip, kubernetes_service.PORT)}
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
-        authority = access.certificates.authority_pem.decode()
         facts = ClusterFacts(
             kinds,
             cluster_ips,
-            authority,
+            access.certificates.authority_pem.decode(),
             (HOST, port),
             group_versions=server.group_versions,
             issue_for_secret=accounts.issue_for_secret,
             signer=RequestSigner(data_dir / "certificates"),
             front_authority=access.front_proxy.authority_pem.decode(),
-            node_address=block.node_address,
+            node_address=address_block.node_address,
         )
-        controllers = Controllers(
-            registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers
-        )
+        enabled = self._settings.enabled_controllers
+        controllers = Controllers(registry.acting_as(CONTROLLERS), self._clock, facts, enabled=enabled)
+        node_tasks = machine.tasks if machine is not None else {}
         if machine is not None:
-            self._exit.push_async_callback(machine.stop)
+            self._exit_stack.push_async_callback(machine.stop)
             await machine.open_demanded_networks()
-        self._exit.push_async_callback(self._end_parts)
-        node_parts = {} if machine is None else machine.parts
-        for name, run_part in {**node_parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():
-            self._begin_part(name, run_part)
+        self._exit_stack.push_async_callback(self._end_tasks)
+        for name, run in {**node_tasks, "controllers": controllers.run, "aggregation": aggregation.run}.items():
+            self._begin_task(name, run)
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
-            self._begin_part("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
+            self._begin_task(
+                "autoscaler", await self._make_autoscaler(self._settings.autoscaler, recorder, heapster_url)
+            )
 
-    def _call_webhooks(self, objects: Objects) -> WebhookAdmission:
-        """Have admission and conversion webhooks called for writes; returns the admission."""
+    def _enable_webhooks(self, objects: Objects) -> WebhookAdmission:
+        """Have admission and conversion webhooks called; returns the admission."""
         webhooks = WebhookAdmission(objects)
-        self._exit.push_async_callback(webhooks.client.close)
+        self._exit_stack.push_async_callback(webhooks.client.close)
         objects.admission = webhooks
         objects.converter = ConversionWebhooks(webhooks.client)
         return webhooks
 
-    def _allocate_cluster_ips(self, registry: Registry, objects: Objects, block: addresses.AddressBlock) -> ClusterIPs:
+    def _allocate_cluster_ips(
+        self, registry: Registry, objects: Objects, address_block: addresses.AddressBlock
+    ) -> ClusterIPs:
         """Have Services get their cluster IPs from the address block; returns the allocator."""
-        cluster_ips = ClusterIPs(registry, self._clock, block)
+        cluster_ips = ClusterIPs(registry, self._clock, address_block)
         cluster_ips.prime()
         objects.set_allocator("services", cluster_ips.allocate)
         objects.listen(cluster_ips.on_commit)
         return cluster_ips
 
     async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
-        """The URL of Heapster's API; empty if it is not served."""
+        """Serve Heapster's API, or remove its Service if it is not served; returns the URL, empty if not served."""
         if machine is not None and self._settings.serve_heapster:
             return await machine.start_heapster()
         await heapster_service.remove(registry)
@@ -351,7 +296,7 @@ class ControlPlane:
             await bootstrap.ensure_definition(registry)
 
     async def _open_audit(self) -> AuditLog | None:
-        """The audit log, None without one; it is written until the server has stopped."""
+        """Open the audit log and start its writer, which ends after the server; None without `--audit-log`."""
         if self._settings.audit_log is None:
             return None
         log = await asyncio.to_thread(audit_log.open_log, self._settings.audit_log)
@@ -362,11 +307,17 @@ class ControlPlane:
             await asyncio.gather(writer, return_exceptions=True)
             await log.close()
 
-        self._exit.push_async_callback(close)
+        self._exit_stack.push_async_callback(close)
         return log
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
-        """Start the server; returns its port. Raises UsageError if the port of the flag cannot be used."""
+        """Start the server, which `_exit_stack` stops; returns its port. Raises UsageError."""
+        port = await self._bind(server, last_port)
+        self._exit_stack.push_async_callback(server.stop)
+        return port
+
+    async def _bind(self, server: ApiServer, last_port: int) -> int:
+        """Start the server on the port of the flag, else on that of the last run, else on any free one."""
         if self._settings.port:
             return await server.start(HOST, self._settings.port)
         try:
@@ -377,53 +328,56 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
-        """The authentication and the authorization of requests; certificate requests are admitted by them, too."""
+        """The authentication and authorization of requests; also adds the admission of certificate requests."""
         stored = [resource.key for resource in self._resources if resource.stored]
-        authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
+        request_authenticator = authenticator.Authenticator({**access.users, access.admin_token: ADMIN}, accounts)
         authorizer = Authorizer(policy_index.watch_policy(objects, stored))
         certificate_admission.admit_requests(objects, authorizer, self._clock)
         certificate_admission.admit_bundles(objects, authorizer)
-        return authenticated, authorizer
+        return request_authenticator, authorizer
 
     def _make_machine(
-        self,
-        registry: Registry,
-        block: addresses.AddressBlock,
-        kinds: KnownKinds,
-        auth: NodeAuth,
-    ) -> Machine:
-        """The node, which is not started yet."""
+        self, registry: Registry, address_block: addresses.AddressBlock, kinds: KnownKinds, auth: NodeAuth
+    ) -> Machine | None:
+        """The node, which is not started yet; None with `--api-only`."""
+        if self._settings.api_only:
+            return None
         settings = MachineSettings(
             KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
             certificates=self._settings.data_dir / "certificates",
             metric_resolution_s=self._settings.metric_resolution_s,
             images=self._settings.images,
         )
-        return Machine(settings, registry, kinds, self._clock, block=block, auth=auth)
+        kubelet = registry.acting_as("kubelet")
+        return Machine(settings, kubelet, kinds, self._clock, block=address_block, auth=auth)
 
     def _make_server(
-        self, objects: Objects, access: _Access, authenticated: authenticator.Authenticator, neighbours: ServerParts
+        self,
+        objects: Objects,
+        access: _Access,
+        request_authenticator: authenticator.Authenticator,
+        server_parts: ServerParts,
     ) -> ApiServer:
         """The API server, which does not listen yet."""
         return ApiServer(
             objects,
             self._resources,
-            authenticator=authenticated,
+            authenticator=request_authenticator,
             tls=access.certificates.server_context(),
             clock=self._clock,
-            parts=replace(neighbours, anonymous_health=self._settings.anonymous_health),
+            parts=replace(server_parts, anonymous_health=self._settings.anonymous_health),
         )
 
-    async def _autoscaler(
+    async def _make_autoscaler(
         self, settings: ControllerSettings, recorder: Recording, heapster_url: str
     ) -> Callable[[], Awaitable[None]]:
-        """The task that runs the autoscaler, whose endpoints are served from now on."""
+        """The function that runs the autoscaler; serves its endpoints from now on, and makes `self.dashboard`."""
         if settings.heapster is not None and not settings.heapster.url:
             settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
         dashboard = None
         if self._settings.dashboard_port is not None:
             dashboard = self.dashboard = UpDashboard(settings, self._clock, recorder, self._settings.dashboard_port)
-            self._exit.push_async_callback(dashboard.stop)
+            self._exit_stack.push_async_callback(dashboard.stop)
         autoscaler = OwnAutoscaler(
             settings,
             self._clock,
@@ -432,26 +386,26 @@ class ControlPlane:
         )
         autoscaler_endpoints = Endpoints(autoscaler, autoscaler.unready)
         serving = endpoints.serve(self._settings.autoscaler_serving, autoscaler_endpoints, self._clock)
-        await self._exit.enter_async_context(serving)
+        await self._exit_stack.enter_async_context(serving)
 
         async def run() -> None:
-            config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
+            config = await asyncio.to_thread(locate.find_config, str(_autoscaler_kubeconfig(self._settings.data_dir)))
             await autoscaler.run(config)
 
         return run
 
-    def _begin_part(self, name: str, run_part: Callable[[], Awaitable[None]]) -> None:
-        self._parts.append(asyncio.create_task(supervision.keep_running(name, run_part, self._clock), name=name))
+    def _begin_task(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(supervision.keep_running(name, run, self._clock), name=name))
 
-    async def _end_parts(self) -> None:
-        """Cancel the tasks of all parts, and wait for their end."""
-        for task in self._parts:
+    async def _end_tasks(self) -> None:
+        """Cancel all background tasks, and wait for their end."""
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._parts, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
-    """Add the admission of pods; `has_accounts`: pods get service accounts."""
+    """Add the admission of pods, of claims, and by quotas; `has_accounts`: pods get service accounts."""
     limit_ranges.admit_pods_and_claims(objects)
     pod_classes.admit_pods(objects)
     resource_quotas.admit_objects(objects)
@@ -459,20 +413,21 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
         account_admission.admit_pods(objects, Random())
 
 
-def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
-    """The credentials; missing ones are created, certificates that expire soon renewed. Blocks. Raises UsageError."""
+def _ensure_access(settings: UpSettings, now_ns: int, service_ip: str) -> _Access:
+    """The credentials; missing ones are created, expiring certificates renewed. Blocks. Raises UsageError, OSError."""
     data_dir = settings.data_dir
-    server_certificates = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
-    users = token_file.read(settings.token_file) if settings.token_file is not None else {}
-    key = signing_key.ensure(data_dir / "service-account.key")
+    account = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
+    client_path = data_dir / "certificates" / "autoscaler.pem"
     groups = account_groups(AUTOSCALER_NAMESPACE)
-    name = account_name(AUTOSCALER_NAMESPACE, AUTOSCALER_ACCOUNT)
-    path = data_dir / "certificates" / "autoscaler.pem"
-    autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
-    port = _read_port(data_dir / "port")
-    proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
-    token = authenticator.ensure_token(data_dir / "token")
-    return _Access(server_certificates, token, port, users, key, autoscaler, proxy)
+    return _Access(
+        certificates=certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(service_ip,)),
+        users=token_file.read(settings.token_file) if settings.token_file is not None else {},
+        account_key=signing_key.ensure(data_dir / "service-account.key"),
+        autoscaler_pair=certificates.ensure_client(client_path, account, groups, now_ns=now_ns),
+        last_port=_read_port(data_dir / "port"),
+        front_proxy=front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns),
+        admin_token=authenticator.ensure_token(data_dir / "token"),
+    )
 
 
 def _read_port(path: Path) -> int:
@@ -485,15 +440,15 @@ def _read_port(path: Path) -> int:
 
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
-    """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks."""
+    """Write the port for the next run, and the kubeconfigs of administrator and autoscaler. Blocks. Raises OSError."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
-    admin_document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
+    admin_document = kubeconfig.token_document(server_url=url, authority_pem=authority, token=access.admin_token)
     kubeconfig.write(settings.kubeconfig, admin_document)
     if settings.autoscaler is not None:
-        document = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
-        kubeconfig.write(_autoscaler_config(settings.data_dir), document)
+        document = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler_pair)
+        kubeconfig.write(_autoscaler_kubeconfig(settings.data_dir), document)
 
 
-def _autoscaler_config(data_dir: Path) -> Path:
+def _autoscaler_kubeconfig(data_dir: Path) -> Path:
     return data_dir / "autoscaler.kubeconfig"

@@ -1,6 +1,7 @@
 """Wires the node of `podscaler up`: the agent that runs pods as processes, its HTTPS endpoints, metrics, and DNS.
 
-Made by `podscaler.cli.up.control_plane`, except with `--api-only`. A further background task: add it to `parts`.
+Made by `podscaler.cli.up.control_plane`, except with `--api-only`. A further background task: add it to
+`Machine.tasks`; if it holds a resource, also to `Machine.stop`.
 """
 
 import ssl
@@ -13,7 +14,7 @@ from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.credentials import certificates
-from podscaler.controlplane.kubelet.launching.image_map import ImageMap, Table
+from podscaler.controlplane.kubelet.launching.image_map import ImageMap, ImageTable
 from podscaler.controlplane.kubelet.node_agent import NodeAgent, NodeServices
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.server import cadvisor_metrics, kubelet_pages, resource_metrics, stats_summary
@@ -48,7 +49,7 @@ class MachineSettings:
     kubelet: KubeletSettings
     certificates: Path
     metric_resolution_s: float
-    images: Table = field(default_factory=dict)
+    images: ImageTable = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,8 @@ class Machine:
     """The node of one `podscaler up` with the parts that belong to it.
 
     Args:
-        settings: the node's settings.
         registry: reads and writes the API objects.
         resources: the kinds that are served.
-        clock: for all parts.
         block: the loopback addresses of node, pods and Services; the caller closes it after `stop`.
         auth: tokens and permissions.
     """
@@ -91,11 +90,11 @@ class Machine:
         self._heapster: HeapsterEndpoint | None = None
         self._certificates = settings.certificates
         self._address = block.node_address
-        self._names = ClusterDNS(registry, block)
-        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, tls=self._tls)
+        self._name_server = ClusterDNS(registry, block)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, make_tls_context=self._server_tls)
         self._node = NodeAgent(
             registry,
-            replace(settings.kubelet, nameserver=self._names.address),
+            replace(settings.kubelet, nameserver=self._name_server.address),
             clock,
             addresses=block,
             images=ImageMap(settings.images),
@@ -106,7 +105,7 @@ class Machine:
             registry,
             self._node.running_containers,
             clock=clock,
-            node_name=lambda: self._node.node_name,
+            get_node_name=lambda: self._node.node_name,
             resolution_s=metric_resolution_s,
         )
         self._scrape_client = ScrapeClient()
@@ -122,23 +121,23 @@ class Machine:
         self._metrics = MetricValues(registry, resources, running_pods, clock, scraped=self._scraper.index)
 
     @property
-    def neighbours(self) -> ServerParts:
+    def server_parts(self) -> ServerParts:
         """The parts of the node that the API server needs."""
         sampler = self._sampler
         return ServerParts(
-            virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
+            virtual_objects={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
-            node_endpoint=self._node_endpoint,
+            find_node_endpoint=self._node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )
 
     @property
-    def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """The tasks of the node by name; each runs until it is cancelled."""
+    def tasks(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """The functions of the node's background tasks by name; each runs until it is cancelled."""
         return {
-            "names": self._names.run,
+            "names": self._name_server.run,
             "node": self._node.run,
             "metrics": self._sampler.run,
             "metric values": self._metrics.run,
@@ -159,20 +158,20 @@ class Machine:
         return f"http://{self._address}:{port}"
 
     def _pages(self) -> dict[str, NodePage]:
-        """The endpoints of the node by path."""
+        """The endpoints of the node by path; called before the sampler and the node agent exist, which they read."""
 
-        def snapshot() -> UsageSnapshot | None:
+        def get_snapshot() -> UsageSnapshot | None:
             return self._sampler.snapshot()
 
-        def pods() -> list[Object]:
-            name = self._node.node_name
+        def list_pods() -> list[Object]:
+            name = self._node.node_name  # empty until the node is registered
             return [pod for pod in self._registry.list("pods") if name and pod["spec"].get("nodeName") == name]
 
         return {
-            **kubelet_pages.kubelet_pages(snapshot, pods, lambda: self._node.node_name),
-            cadvisor_metrics.PATH: cadvisor_metrics.cadvisor_page(snapshot, pods),
-            resource_metrics.PATH: resource_metrics.resource_metrics_page(snapshot),
-            stats_summary.PATH: stats_summary.stats_summary_page(snapshot),
+            **kubelet_pages.kubelet_pages(get_snapshot, list_pods, lambda: self._node.node_name),
+            cadvisor_metrics.PATH: cadvisor_metrics.cadvisor_page(get_snapshot, list_pods),
+            resource_metrics.PATH: resource_metrics.resource_metrics_page(get_snapshot),
+            stats_summary.PATH: stats_summary.stats_summary_page(get_snapshot),
         }
 
     def _node_endpoint(self) -> NodeEndpoint | None:
@@ -180,22 +179,22 @@ class Machine:
         if self._endpoints.bound is None:
             return None
         node_name, port = self._endpoints.bound
-        return NodeEndpoint(node_name, self._address, port, self._kubelet_client_tls)
+        return NodeEndpoint(node_name, self._address, port, self._client_tls)
 
-    def _kubelet_client_tls(self) -> ssl.SSLContext:
-        """The TLS settings of the API server as a client of the endpoints. Blocks. Raises UsageError."""
+    def _client_tls(self) -> ssl.SSLContext:
+        """The TLS context of the API server as a client of the endpoints. Blocks. Raises UsageError."""
         return certificates.kubelet_client_context(self._certificates, now_ns=self._clock.now_ns())
 
-    def _tls(self, node_name: str) -> ssl.SSLContext:
-        """The TLS settings of the endpoints. The call blocks. Raises UsageError."""
+    def _server_tls(self, node_name: str) -> ssl.SSLContext:
+        """The TLS context of the endpoints. Blocks. Raises UsageError."""
         now_ns = self._clock.now_ns()
         return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
 
     async def stop(self) -> None:
-        """End every process that was started; call it after the tasks of `parts` have ended."""
+        """Stop the endpoints, the processes of pods, and the name server; call it after `tasks` have ended."""
         await self._endpoints.stop()
         if self._heapster is not None:
             await self._heapster.stop()
         await self._node.stop()
         await self._scrape_client.close()
-        self._names.close()
+        self._name_server.close()

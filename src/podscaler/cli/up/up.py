@@ -1,6 +1,7 @@
 """`podscaler up`: the flags, and the run of a whole control plane on this machine until a signal ends it.
 
-`podscaler.cli.up.control_plane` wires the parts; a new flag becomes an attribute of its `UpSettings`.
+`podscaler.cli.main` registers the command. `podscaler.cli.up.control_plane` wires the parts; a new flag is an option
+here and an attribute of its `UpSettings`.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from podscaler.cli.up.garbage_collection import OldGenerationCollector
 from podscaler.controller.telemetry import current_sync
 from podscaler.controlplane.kubelet.launching import image_map
 
-METRIC_RESOLUTION = "metric-resolution"
+METRIC_RESOLUTION_FLAG = "metric-resolution"
 
 
 @click.command(epilog="Example: podscaler up --horizontal-pod-autoscaler-sync-period=2s --metric-resolution=2s")
@@ -43,7 +44,7 @@ METRIC_RESOLUTION = "metric-resolution"
     "--kubeconfig-out", type=click.Path(path_type=Path), default=None, help="the kubeconfig [default: in the data dir]"
 )
 @click.option(
-    f"--{METRIC_RESOLUTION}",
+    f"--{METRIC_RESOLUTION_FLAG}",
     type=DURATION,
     default="15s",
     show_default=True,
@@ -110,16 +111,16 @@ def command(
     Prints its address once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
     continues with the same objects.
     """
-    log_output.configure(options["log_format"], verbose, base_level=logging.WARNING, fields=current_sync.log_fields)
+    log_output.configure(options["log_format"], verbose, base_level=logging.WARNING, get_fields=current_sync.log_fields)
     autoscaler = controller_settings.parse_settings(options)
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
-        raise UsageError(f"--{METRIC_RESOLUTION} must be at least 100ms")
+        raise UsageError(f"--{METRIC_RESOLUTION_FLAG} must be at least 100ms")
     without_autoscaler = without_autoscaler or options["api_only"]
-    for flag in ("record", "metrics_bind_address") if without_autoscaler else ():
-        if options[flag]:
+    for flag in ("record", "metrics_bind_address"):
+        if without_autoscaler and options[flag]:
             raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
-    folder = data_dirs.absolute(data_dir)
+    folder = data_dirs.absolute_path(data_dir)
     up_settings = UpSettings(
         data_dir=folder,
         port=port,
@@ -131,8 +132,8 @@ def command(
         serve_removed_apis=_serves_removed_apis(options),
         serve_heapster=_serves_heapster(options),
         api_only=options["api_only"],
-        workload_controllers=not options["without_workload_controllers"],
-        metrics_api=not options["without_metrics_api"],
+        runs_workload_controllers=not options["without_workload_controllers"],
+        serves_metrics_api=not options["without_metrics_api"],
         anonymous_health=options["anonymous_health"],
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
@@ -141,8 +142,8 @@ def command(
         is_new_cluster=options["new_cluster"],
         dashboard_port=None if options["without_dashboard"] else options["dashboard_port"],
     )
-    run = _loop_runner()
-    run(_up(up_settings))
+    run_in_loop = _loop_runner()
+    run_in_loop(_run(up_settings))
 
 
 def _kubeconfig_file(path: Path) -> Path:
@@ -154,10 +155,7 @@ def _kubeconfig_file(path: Path) -> Path:
 
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
-    """Whether old versions are served, from the flags' values by click's names.
-
-    Raises UsageError for flags that contradict each other.
-    """
+    """Whether old versions are served, by click's `options`. Raises UsageError for flags that contradict each other."""
     is_served: bool = options["serve_removed_apis"]
     if is_served and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
@@ -165,10 +163,7 @@ def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
 
 
 def _serves_heapster(options: Mapping[str, Any]) -> bool:
-    """Whether Heapster's API is served, from the flags' values by click's names.
-
-    Raises UsageError for flags that contradict each other.
-    """
+    """Whether Heapster's API is served, by click's `options`. Raises UsageError for contradicting flags."""
     is_served: bool = options["serve_heapster"]
     if is_served and options["api_only"]:
         raise UsageError("--serve-heapster needs the node, which --api-only leaves out")
@@ -184,24 +179,26 @@ def _loop_runner() -> Any:
     return uvloop.run
 
 
-async def _up(up_settings: UpSettings) -> None:
-    """Start the control plane, print its address, and stop it on a signal."""
+async def _run(up_settings: UpSettings) -> None:
+    """Start the control plane, print its address, and stop it on a signal. Raises UsageError."""
     signal_received = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in ending_signals.handled():
-        loop.add_signal_handler(number, signal_received.set)
+    for signal_number in ending_signals.handled():
+        loop.add_signal_handler(signal_number, signal_received.set)
     clock = SystemClock()
-    plane = ControlPlane(up_settings, clock)
-    await plane.start()
-    collecting = asyncio.create_task(OldGenerationCollector(clock).run(), name="garbage")
+    control_plane = ControlPlane(up_settings, clock)
+    await control_plane.start()
+    collector_task = asyncio.create_task(OldGenerationCollector(clock).run(), name="garbage")
     try:
-        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(up_settings.kubeconfig))}")
-        if plane.dashboard is not None:
-            _echo_dashboard(*await plane.dashboard.start(up_settings.kubeconfig, _echo_link))
+        click.echo(
+            f"podscaler is up at {control_plane.url}\nexport KUBECONFIG={shlex.quote(str(up_settings.kubeconfig))}"
+        )
+        if control_plane.dashboard is not None:
+            _echo_dashboard(*await control_plane.dashboard.start(up_settings.kubeconfig, _echo_link))
         await signal_received.wait()
     finally:
-        collecting.cancel()
-        await plane.stop()
+        collector_task.cancel()
+        await control_plane.stop()
 
 
 def _echo_dashboard(url: str, link: str) -> None:

@@ -67,6 +67,6 @@ def _is_recent(autoscaler_json: msgspec.Raw, now_ns: int) -> bool:
     """
     since_ns = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
     return any(
-        status_write.at_ns > since_ns and not status_write.manager.startswith(other_controllers.BY_HAND)
+        status_write.at_ns > since_ns and not status_write.manager.startswith(other_controllers.IGNORED_PREFIXES)
         for status_write in other_controllers.status_writes(autoscaler_json)
     )

@@ -34,7 +34,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from podscaler.base.clock import NANOSECONDS, Clock
-from podscaler.base.concurrency import Away, stay
+from podscaler.base.concurrency import WithoutSlot, keep_slot
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps, history_record, stored_map
 from podscaler.controller.history.history_maps import HistoryMaps
@@ -81,7 +81,7 @@ class ConfigMapHistoryStore(HistoryStore):
         *,
         writer: str,
         flag_window_ns: int,
-        away: Away = stay,
+        away: WithoutSlot = keep_slot,
         is_held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._maps = maps

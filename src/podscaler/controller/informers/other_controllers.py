@@ -39,17 +39,19 @@ from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
-BY_HAND = ("kubectl", installation.MIGRATION)
+IGNORED_PREFIXES = ("kubectl", installation.MIGRATION)
+"""The beginnings of managers that are no controllers (rule 1)."""
 BUILT_IN = "kube-controller-manager"
 """The manager of the built-in controller's writes, and the name of its Lease."""
 SILENCE_S = 45.0
 PERIODS = 3
 RECENT_S = 300.0
 LEASE_PERIOD_S = 10.0
-"""How often the Lease is read while the built-in controller competes."""
+"""How often the Lease is read once the built-in controller has written the status of a known autoscaler."""
 CLOCKS_APART_S = 30
 """By how much the clock of the Lease's holder may be behind ours."""
-_INTERVALS = 101
+_INTERVALS_MAX = 101
+"""The latest intervals between writes of a manager, of which the median is its period (rule 3)."""
 
 
 class _Entry(msgspec.Struct, gc=False, rename="camel"):
@@ -68,13 +70,13 @@ class _Meta(msgspec.Struct, gc=False, rename="camel"):
     managed_fields: list[_Entry] | None = None
 
 
-class _Managed(msgspec.Struct, gc=False):
+class _AutoscalerMetadata(msgspec.Struct, gc=False):
     """An autoscaler, of which only the metadata are read."""
 
     metadata: _Meta
 
 
-_MANAGED = msgspec.json.Decoder(_Managed)
+_METADATA_DECODER = msgspec.json.Decoder(_AutoscalerMetadata)
 
 
 class StatusWrite(NamedTuple):
@@ -86,7 +88,7 @@ class StatusWrite(NamedTuple):
 
 def status_writes(object_json: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
     """The writers of an object's status, by its metadata.managedFields. Raises ValueError."""
-    return _parse_status_writes(_MANAGED.decode(object_json).metadata)
+    return _parse_status_writes(_METADATA_DECODER.decode(object_json).metadata)
 
 
 def _parse_status_writes(meta: _Meta) -> Iterator[StatusWrite]:
@@ -126,18 +128,18 @@ class _Competitor:
     Attributes:
         stamped_ns: the API server's timestamp of its last write.
         heard_s: when its last write was observed, by the monotonic clock.
-        is_repeated: whether it wrote twice within RECENT_S, or is known by name (rule 2).
+        competes: whether it wrote twice within RECENT_S, or is known by name (rule 2); not if ours replaced it (5).
         unanswered_s: since when there is something to write that it has not written; None if there is nothing.
     """
 
     stamped_ns: int
     heard_s: float
-    is_repeated: bool
+    competes: bool
     unanswered_s: float | None = None
 
 
 @dataclass(slots=True)
-class _Written:
+class _StatusWriters:
     """The other writers of one autoscaler's status, by manager."""
 
     managers: dict[str, _Competitor] = field(default_factory=dict)
@@ -154,9 +156,9 @@ class OtherControllers:
         self._client = client
         self._own = own
         self._clock = clock
-        self._writers_by_key: dict[Key, _Written] = {}
+        self._writers_by_key: dict[Key, _StatusWriters] = {}
         self._intervals_s: dict[str, deque[float]] = {}
-        self._managed: set[Key] = set()
+        self._own_keys: set[Key] = set()
         self._competing_by_key: dict[Key, tuple[str, ...]] = {}
         self._names: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
@@ -165,12 +167,12 @@ class OtherControllers:
 
     def note(self, autoscaler_json: msgspec.Raw) -> None:
         """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
-        meta = _MANAGED.decode(autoscaler_json).metadata
-        status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _Written())
+        meta = _METADATA_DECODER.decode(autoscaler_json).metadata
+        status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _StatusWriters())
         writes = list(_parse_status_writes(meta))
         own_write_ns = max((write.at_ns for write in writes if write.manager == self._own), default=0)
         for write in writes:
-            if write.manager != self._own and not write.manager.startswith(BY_HAND):
+            if write.manager != self._own and not write.manager.startswith(IGNORED_PREFIXES):
                 self._note_write(status_writers, write, own_write_ns)
 
     def forget(self, key: Key) -> None:
@@ -180,7 +182,7 @@ class OtherControllers:
 
     def release(self, key: Key) -> None:
         """Another process manages the autoscaler: the last result of `competing` does not count any more."""
-        self._managed.discard(key)
+        self._own_keys.discard(key)
         self._keep_names(key, ())
 
     async def note_listed(self) -> None:
@@ -189,7 +191,7 @@ class OtherControllers:
         await self._refresh_lease()
 
     async def run(self) -> None:
-        """Read the Lease of kube-controller-manager regularly while it competes, until cancelled."""
+        """Read the Lease of kube-controller-manager regularly once it has written a status, until cancelled."""
         while True:
             await self._clock.sleep(LEASE_PERIOD_S)
             await self._refresh_lease()
@@ -197,14 +199,18 @@ class OtherControllers:
     def competing(self, key: Key, *, has_change: bool) -> str:
         """The other controllers of the autoscaler, names joined by commas; empty if there are none.
 
+        The result is kept for `found` and `is_everywhere`, and counts the autoscaler as managed by this process.
+
         Args:
             has_change: whether there is something to write about it now.
         """
         status_writers = self._writers_by_key.get(key)
         managers = status_writers.managers if status_writers is not None else {}
         now_s = self._clock.monotonic_s()
-        names = sorted(name for name, manager in managers.items() if self._is_at_work(name, manager, now_s, has_change))
-        self._managed.add(key)
+        names = sorted(
+            name for name, competitor in managers.items() if self._is_at_work(name, competitor, now_s, has_change)
+        )
+        self._own_keys.add(key)
         self._keep_names(key, tuple(names))
         return ", ".join(names)
 
@@ -224,7 +230,7 @@ class OtherControllers:
     @property
     def is_everywhere(self) -> bool:
         """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
-        return bool(self._managed) and len(self._competing_by_key) == len(self._managed)
+        return bool(self._own_keys) and len(self._competing_by_key) == len(self._own_keys)
 
     def _keep_names(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember the other controllers of an autoscaler, and count their names."""
@@ -239,17 +245,18 @@ class OtherControllers:
                     del self._names[name]
 
     def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
-        """Whether a competitor is active (rules 2 to 4).
+        """Whether a competitor is active (rules 2 to 4); starts or ends its silence.
 
         `has_change`: there is something to write, so its silence counts.
         """
-        if not competitor.is_repeated:
+        if not competitor.competes:
             return False
         if not has_change:
             competitor.unanswered_s = None
         elif competitor.unanswered_s is None:
             competitor.unanswered_s = now_s
         is_dead = manager == BUILT_IN and self._built_in is _Life.DEAD
+        # where the Lease has expired all of its silence counts (rule 4)
         silent_since_s = competitor.heard_s if is_dead else competitor.unanswered_s
         return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
 
@@ -259,23 +266,23 @@ class OtherControllers:
             return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
         return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
 
-    def _note_write(self, status_writers: _Written, write: StatusWrite, own_write_ns: int) -> None:
+    def _note_write(self, status_writers: _StatusWriters, write: StatusWrite, own_write_ns: int) -> None:
         """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
-        now_s, earlier_write = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
-        if earlier_write is None:
+        now_s, competitor = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
+        if competitor is None:
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
             is_replaced = age_s > RECENT_S and own_write_ns > write.at_ns
-            is_repeated = not is_replaced and _is_known(write.manager)
-            status_writers.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, is_repeated)
-        elif write.at_ns > earlier_write.stamped_ns:
-            interval_s = now_s - earlier_write.heard_s
+            competes = not is_replaced and _is_known(write.manager)
+            status_writers.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, competes)
+        elif write.at_ns > competitor.stamped_ns:
+            interval_s = now_s - competitor.heard_s
             if interval_s <= RECENT_S:
-                self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS)).append(interval_s)
-            earlier_write.is_repeated = _is_known(write.manager) or interval_s <= RECENT_S
-            earlier_write.stamped_ns, earlier_write.heard_s, earlier_write.unanswered_s = write.at_ns, now_s, None
+                self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS_MAX)).append(interval_s)
+            competitor.competes = _is_known(write.manager) or interval_s <= RECENT_S
+            competitor.stamped_ns, competitor.heard_s, competitor.unanswered_s = write.at_ns, now_s, None
 
     async def _refresh_lease(self) -> None:
-        """Read whether kube-controller-manager is alive, while it competes for an autoscaler."""
+        """Read whether kube-controller-manager is alive, once it has written the status of a known autoscaler."""
         if not any(BUILT_IN in writer.managers for writer in self._writers_by_key.values()):
             return
         try:

@@ -17,7 +17,7 @@ import msgspec
 
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
 from podscaler.base.clock import Clock
-from podscaler.base.concurrency import Away, stay
+from podscaler.base.concurrency import WithoutSlot, keep_slot
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.target_informer import TargetInformer
 from podscaler.kube.client import typed_responses, urls
@@ -28,9 +28,11 @@ from podscaler.kube.informers.cache import Key
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 5
+"""How often a scale is written in all, while there are conflicts."""
 RETRY_DELAY_S = 0.010
 JITTER_RATIO = 0.1
-_SCALE = msgspec.json.Decoder(Scale)
+"""At most this part of RETRY_DELAY_S is added at random. These are the figures of client-go's DefaultRetry."""
+_SCALE_DECODER = msgspec.json.Decoder(Scale)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -82,7 +84,7 @@ class ScaleClient:
     Args:
         discovery: maps kinds to resources.
         cached_scales: has scales from watches; None: every scale is requested.
-        away: entered while a sync waits for a response, so that another sync can use its slot.
+        without_slot: entered while a sync waits for the response to a read, so that another sync can use its slot.
     """
 
     def __init__(
@@ -93,10 +95,10 @@ class ScaleClient:
         clock: Clock,
         rng: random.Random,
         cached_scales: TargetInformer | None = None,
-        away: Away = stay,
+        without_slot: WithoutSlot = keep_slot,
     ) -> None:
         self._cached_scales = cached_scales
-        self._away = away
+        self._without_slot = without_slot
         self._client = client
         self._discovery = discovery
         self._clock = clock
@@ -105,12 +107,12 @@ class ScaleClient:
     async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
         """The scale of a target.
 
-        Raises StatusError: with the reason `NoKindMatch` where no resource was found for its kind; else the error of
-        the first resource, as `scaleForResourceMappings` of kube-controller-manager does.
+        Raises StatusError: with the reason `NoKindMatch` for every error of discovery; with the code 0 if the kind has
+        no resource; else the error of the first resource, as `scaleForResourceMappings` of kube-controller-manager.
         """
         first_error: StatusError | None = None
         key = (namespace, reference.name)
-        for mapping in await self._resources(reference):
+        for mapping in await self._mappings(reference):
             try:
                 scale = self._cached_scales.find(mapping, key) if self._cached_scales is not None else None
                 return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
@@ -120,10 +122,10 @@ class ScaleClient:
 
     async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
         _, name = key
-        async with self._away():
+        async with self._without_slot():
             return await self._get(_path(mapping, key), f"{mapping.plural} {name}")
 
-    async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
+    async def _mappings(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
         """One mapping for each resource: the preferred version serves the scale of all."""
         group = reference.api_version.rpartition("/")[0]
         by_plural: dict[str, RESTMapping] = {}
@@ -135,7 +137,10 @@ class ScaleClient:
         return list(by_plural.values())
 
     async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
-        """Set the replicas of the target; after a conflict, read the scale and try again."""
+        """Set the replicas of the target; after a conflict, read the scale and try again, ATTEMPTS times in all.
+
+        Errors are in the result; none is raised.
+        """
         errors: list[StatusError] = []
         while True:
             try:
@@ -143,13 +148,13 @@ class ScaleClient:
                 return ScaleWrite(True, errors)
             except StatusError as error:
                 errors.append(error)
-                target = await self._latest(target)
+                target = await self._latest(target)  # before the check, as upstream: also after the last attempt
                 if len(errors) == ATTEMPTS or not is_conflict(error):
                     return ScaleWrite(False, errors)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
     async def _get(self, path: str, subject: str) -> Scale:
-        return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
+        return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE_DECODER)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
         """Write the scale, and give the response to the cache of scales. Raises StatusError."""
@@ -158,7 +163,7 @@ class ScaleClient:
         if self._cached_scales is None:
             return
         try:
-            self._cached_scales.wrote(target.mapping, _SCALE.decode(response))
+            self._cached_scales.wrote(target.mapping, _SCALE_DECODER.decode(response))
         except msgspec.DecodeError:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 

@@ -104,7 +104,7 @@ def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
     return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.observed))
 
 
-def _recorded_metric(fetched_metric: FetchedMetric | None) -> recording.Answer | None:
+def _recorded_metric(fetched_metric: FetchedMetric | None) -> recording.RecordedResponse | None:
     """The response to a metric query, or its failure as a Status; None for a metric that was not queried."""
     if fetched_metric is not None and isinstance(fetched_metric.measurement, Failure):
         return _failure_status(fetched_metric.measurement)

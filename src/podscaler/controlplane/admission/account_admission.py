@@ -32,7 +32,7 @@ def admit_pods(objects: Objects, random: Random) -> None:
         if stored is None:
             add_account(pod, objects, random)
 
-    objects.admit("pods", admit)
+    objects.add_admission("pods", admit)
 
 
 def add_account(pod: Object, objects: Objects, random: Random) -> None:

@@ -34,9 +34,9 @@ _USER_FIELDS = ("username", "uid", "groups", "extra")
 
 def admit_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
     """Register the admission of CertificateSigningRequests with `objects`."""
-    objects.admit(_RESOURCE.key, _admit_request)
-    objects.admit(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
-    objects.admit(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
+    objects.add_admission(_RESOURCE.key, _admit_request)
+    objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
+    objects.add_admission(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
 
 
 def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
@@ -50,7 +50,7 @@ def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
             reason = f'user not permitted to attest for signerName "{signer}"'
             raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), reason)
 
-    objects.admit(clustertrustbundle.RESOURCE.key, check)
+    objects.add_admission(clustertrustbundle.RESOURCE.key, check)
 
 
 def _admit_request(new: Object, old: Object | None) -> None:

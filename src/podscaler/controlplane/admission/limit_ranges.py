@@ -21,8 +21,8 @@ _CLAIMS = "persistentvolumeclaims"
 
 def admit_pods_and_claims(objects: Objects) -> None:
     """Register the admission of new pods, and of claims and their updates, with `objects`."""
-    objects.admit(_PODS, partial(_admit_pod, objects))
-    objects.admit(_CLAIMS, partial(_admit_claim, objects))
+    objects.add_admission(_PODS, partial(_admit_pod, objects))
+    objects.add_admission(_CLAIMS, partial(_admit_claim, objects))
 
 
 def _admit_pod(objects: Objects, pod: Object, stored: Object | None) -> None:

@@ -36,8 +36,8 @@ def admit_pods(objects: Objects) -> None:
     """Register the admission of new pods, and of PriorityClasses (at most one is the default), with `objects`."""
     classes = _ClassReader(objects)
     objects.listen(classes.invalidate)
-    objects.admit(_PODS, partial(_admit_pod, objects, classes))
-    objects.admit(_PRIORITY_CLASSES, partial(_admit_priority_class, objects, classes))
+    objects.add_admission(_PODS, partial(_admit_pod, objects, classes))
+    objects.add_admission(_PRIORITY_CLASSES, partial(_admit_priority_class, objects, classes))
 
 
 class _ClassReader:

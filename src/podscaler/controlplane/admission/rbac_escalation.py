@@ -28,9 +28,9 @@ _AGGREGATION_MESSAGE = "must have cluster-admin privileges to use the aggregatio
 def admit_rbac(objects: Objects, authorizer: Authorizer) -> None:
     """Register the check of all writes of roles and bindings with `objects`."""
     for kind in (ROLES, CLUSTER_ROLES):
-        objects.admit(kind, partial(_check_role, objects, authorizer, kind))
+        objects.add_admission(kind, partial(_check_role, objects, authorizer, kind))
     for kind in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
-        objects.admit(kind, partial(_check_binding, objects, authorizer, kind))
+        objects.add_admission(kind, partial(_check_binding, objects, authorizer, kind))
 
 
 def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object, old: Object | None) -> None:

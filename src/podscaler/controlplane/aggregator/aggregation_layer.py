@@ -1,6 +1,7 @@
 """Wires the aggregation layer: the index, connections and control loops for API groups that other servers serve.
 
-`podscaler up` creates and runs one `Aggregation`; the API server asks it where to send a request.
+`podscaler.cli.up.control_plane` creates and runs one `Aggregation`; `apiserver.handlers.remote_proxy` sends requests by
+it, and `apiserver.discovery` reads its documents.
 """
 
 import asyncio
@@ -59,7 +60,7 @@ class Aggregation:
         return addresses[self._requests % len(addresses)]
 
     async def run(self) -> None:
-        """Check availability and read discovery documents until cancelled."""
+        """Check availability and read discovery documents until cancelled; a control loop that fails is restarted."""
         availability = Availability(self._registry, self.remotes, self.connections, self._clock)
         async with asyncio.TaskGroup() as group:
             for reconciler in (availability, self.documents):

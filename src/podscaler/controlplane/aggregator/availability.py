@@ -9,6 +9,7 @@ Source: kube-aggregator's availability controllers, with their reasons, messages
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import aiohttp
 
@@ -27,15 +28,22 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 CHECK_PERIOD_S = 30.0
 CHECK_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.1
-MAX_RETRY_S = 30.0
-"""The delay after a check that failed: FIRST_RETRY_S, doubled with each further failure, up to MAX_RETRY_S."""
+RETRY_MAX_S = 30.0
+"""The delay after a check that failed: FIRST_RETRY_S, doubled with each further failure, up to RETRY_MAX_S."""
 CHECKED_ENDPOINTS_MAX = 5
 """The number of endpoints of one server that are checked at once; one that responds is enough."""
 
-LOCAL_STATE = ("True", "Local", "Local APIServices are always available")
-PASSED_STATE = ("True", "Passed", "all checks passed")
-_ConditionState = tuple[str, str, str]
-"""Status, reason and message."""
+
+class _ConditionState(NamedTuple):
+    """What the condition says."""
+
+    status: str
+    reason: str
+    message: str
+
+
+_LOCAL_STATE = _ConditionState("True", "Local", "Local APIServices are always available")
+_PASSED_STATE = _ConditionState("True", "Passed", "all checks passed")
 
 
 class Availability(Reconciler[str]):
@@ -57,7 +65,7 @@ class Availability(Reconciler[str]):
         self._remotes = remotes
         self._connections = connections
         self._clock = clock
-        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(FIRST_RETRY_S, MAX_RETRY_S)
+        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(FIRST_RETRY_S, RETRY_MAX_S)
 
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, Services and their EndpointSlices."""
@@ -81,12 +89,12 @@ class Availability(Reconciler[str]):
             self._backoff.succeeded(key)
             return None
         remote = remote_versions.parse_service(service)
-        state = LOCAL_STATE if remote is None else await self._check(remote)
+        state = _LOCAL_STATE if remote is None else await self._check(remote)
         if state is not None:
             await self._update(key, service["spec"], state)
         if remote is None:
             return None
-        if state is None or state[1] == "FailedDiscoveryCheck":
+        if state is None or state.reason == "FailedDiscoveryCheck":
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
@@ -97,26 +105,28 @@ class Availability(Reconciler[str]):
         service_text = f'service/{name} in "{namespace}"'
         service = self._registry.find(SERVICES, namespace, name)
         if service is None:
-            return "False", "ServiceNotFound", f"{service_text} is not present"
+            return _ConditionState("False", "ServiceNotFound", f"{service_text} is not present")
         if service["spec"].get("type", "ClusterIP") == "ClusterIP":
             port = service_resolver.find_port(service, remote.port)
             if port is None:
-                return "False", "ServicePortError", f"{service_text} is not listening on port {remote.port}"
+                message = f"{service_text} is not listening on port {remote.port}"
+                return _ConditionState("False", "ServicePortError", message)
             slices = service_resolver.slices_of(self._registry, service)
             if not slices:
-                return "False", "EndpointsNotFound", f"cannot find endpointslices for {service_text}"
+                message = f"cannot find endpointslices for {service_text}"
+                return _ConditionState("False", "EndpointsNotFound", message)
             port_name = port.get("name", "")
             if next(service_resolver.ready_addresses(slices, port_name), None) is None:
-                text = f'endpointslices for {service_text} have no addresses with port name "{port_name}"'
-                return "False", "MissingEndpoints", text
+                message = f'endpointslices for {service_text} have no addresses with port name "{port_name}"'
+                return _ConditionState("False", "MissingEndpoints", message)
         try:
             failure = await self._find_failure(remote)
         except UnusableBundle:
             return None
-        return PASSED_STATE if failure is None else ("False", "FailedDiscoveryCheck", failure)
+        return _PASSED_STATE if failure is None else _ConditionState("False", "FailedDiscoveryCheck", failure)
 
     async def _find_failure(self, remote: Remote) -> str | None:
-        """The message why no endpoint responds, None if one does."""
+        """The message why no endpoint responds, None if one does. Raises UnusableBundle."""
         try:
             addresses = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
@@ -126,8 +136,9 @@ class Availability(Reconciler[str]):
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
-        """The message why an endpoint does not respond, None if it does."""
-        url = f"https://{address[0]}:{address[1]}{remote.path}"
+        """The message why an endpoint does not respond, None if it does. Raises UnusableBundle."""
+        host, port = address
+        url = f"https://{host}:{port}{remote.path}"
         headers = proxy_headers.user_headers(proxy_headers.AGGREGATOR_USER)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
@@ -145,18 +156,23 @@ class Availability(Reconciler[str]):
 
     async def _update(self, key: str, spec: Object, state: _ConditionState) -> None:
         """Set the condition, unless the APIService has that state or (after the check) another `spec`."""
-        status, reason, message = state
 
         def change(service: Object) -> None:
             current = remote_versions.condition_of(service)
             if service["spec"] != spec or (current and _state_of(current) == state):
                 return
-            is_same_status = current.get("status") == status
+            is_same_status = current.get("status") == state.status
             transition_time = current.get("lastTransitionTime") if is_same_status else rfc3339(self._clock.now_ns())
-            condition = {"type": remote_versions.AVAILABLE, "status": status, "lastTransitionTime": transition_time}
+            condition = {
+                "type": remote_versions.AVAILABLE,
+                "status": state.status,
+                "lastTransitionTime": transition_time,
+                "reason": state.reason,
+                "message": state.message,
+            }
             conditions = (service.get("status") or {}).get("conditions") or []
             others = [other for other in conditions if other.get("type") != remote_versions.AVAILABLE]
-            service["status"] = {"conditions": [*others, condition | {"reason": reason, "message": message}]}
+            service["status"] = {"conditions": [*others, condition]}
 
         service = self._registry.find(API_SERVICES, "", key)
         if service is None or _state_of(remote_versions.condition_of(service)) == state:
@@ -164,7 +180,7 @@ class Availability(Reconciler[str]):
         try:
             await self._registry.mutate(API_SERVICES, "", key, change, subresource="status")
         except StatusError as error:
-            if error.code != 404:
+            if error.code != 404:  # it was deleted meanwhile
                 raise
 
     def _keys_of_service(self, change: ObjectEvent) -> Iterable[str]:
@@ -185,4 +201,4 @@ class Availability(Reconciler[str]):
 
 
 def _state_of(condition: Object) -> _ConditionState:
-    return condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")
+    return _ConditionState(condition.get("status", ""), condition.get("reason", ""), condition.get("message", ""))

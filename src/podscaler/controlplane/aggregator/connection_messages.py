@@ -31,7 +31,10 @@ _MESSAGES_BY_ERRNO = {
 
 
 def go_message(error: BaseException, host: str, port: int, server_name: str) -> str:
-    """Go's message for an error of a request to `host`, whose certificate must be for `server_name`."""
+    """Go's message for an error of a request to `host`, whose certificate must be for `server_name`.
+
+    The order matters: the classes of aiohttp are derived from each other and from OSError.
+    """
     if isinstance(error, asyncio.TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -41,12 +44,18 @@ def go_message(error: BaseException, host: str, port: int, server_name: str) -> 
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"dial tcp {_IP_BY_NAME.get(host, host)}:{port}: connect: {_system_message(error.os_error)}"
+        address = f"{bracketed(_IP_BY_NAME.get(host, host))}:{port}"
+        return f"dial tcp {address}: connect: {_system_message(error.os_error)}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, OSError):
         return _system_message(error)
     return str(error)
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands before a port: an address of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _system_message(error: OSError) -> str:

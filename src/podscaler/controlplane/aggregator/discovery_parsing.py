@@ -66,11 +66,11 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
     document = msgspec.json.decode(body, type=_Discovery)
     if document.kind != "APIGroupDiscoveryList":
         return None
-    groups = (listed for listed in document.items or () if listed.metadata.name == group)
-    versions = (
-        listed for listed_group in groups for listed in listed_group.versions or () if listed.version == version
-    )
-    return next((listed_group.resources or [] for listed_group in versions), [])
+    for listed_group in document.items or ():
+        for listed_version in listed_group.versions or ():
+            if (listed_group.metadata.name, listed_version.version) == (group, version):
+                return listed_version.resources or []
+    return []
 
 
 def from_resource_list(body: bytes) -> list[Object]:

@@ -56,7 +56,10 @@ class ExtensionAuthentication(Reconciler[str]):
         return [NAME]
 
     async def sync(self, key: str) -> float | None:
-        """Create the ConfigMap, or restore its data; returns None, as nothing is to be done again later."""
+        """Create the ConfigMap, or restore its data; returns None, as it is not synced again without a change.
+
+        Raises StatusError if the write fails; the control loop then retries.
+        """
         config_map = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
         if config_map is None:
             metadata = {"name": key, "namespace": NAMESPACE}
@@ -64,7 +67,7 @@ class ExtensionAuthentication(Reconciler[str]):
             try:
                 await self._registry.create(CONFIG_MAPS, body)
             except StatusError as error:
-                if not write_errors.is_already_exists(error):
+                if not write_errors.is_already_exists(error):  # then its event leads to the next sync
                     raise
             return None
         data = {**(config_map.get("data") or {}), **self._data}

@@ -1,9 +1,9 @@
 """Builds the headers of proxied requests: X-Remote-User and others name the user, client headers are filtered.
 
 `remote_proxy`, `availability` and `remote_documents` call it for every request to another API server, `endpoint_proxy`
-for requests to pods and kubelets.
-X-Remote-*, Authorization and Impersonate-* headers of clients are removed, so that a client cannot claim to be another
-user, and the other server gets no credentials. A new header to remove: add it to `_REMOVED_NAMES`.
+for requests to pods and kubelets, `proxied_response` for responses. X-Remote-*, Authorization and Impersonate-* headers
+of clients are removed, so that a client cannot claim to be another user, and the other server gets no credentials; so
+are those that the callers or the connection set anew. A new header to remove: add it to `_REMOVED_NAMES`.
 
 Source: the documentation of the aggregation layer (authenticating proxy); RFC 9110 section 7.6.1 (Connection).
 """

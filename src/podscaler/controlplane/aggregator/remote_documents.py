@@ -126,11 +126,15 @@ class RemoteDocuments(Reconciler[str]):
                 resources = await self._read_resources(remote)
                 return RemoteDiscovery(resources, is_fresh=True, openapi_url=await self._read_openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
-            _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, error or "timeout")
+            cause = str(error) or "timeout"  # the text of a TimeoutError, an OSError, is empty
+            _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, cause)
             return stale
 
     async def _read_resources(self, remote: Remote) -> Sequence[Object]:
-        """The resources of a server, in the aggregated form or in that of older servers."""
+        """The resources of a server, from aggregated discovery or, of older servers, from an APIResourceList.
+
+        Raises NoDocument, msgspec.MsgspecError, and the errors of a connection.
+        """
         try:
             body = await self._read_body(remote, "/apis", proxy_headers.AGGREGATOR_USER, AGGREGATED_DISCOVERY_TYPE)
             resources = await asyncio.to_thread(discovery_parsing.find_in_discovery, body, remote.group, remote.version)
@@ -154,8 +158,11 @@ class RemoteDocuments(Reconciler[str]):
         return url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
 
     async def _read_body(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
-        """The document at `path`, requested as `user`. Raises NoDocument, and the errors of a connection."""
-        address = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)[0]
+        """The document at `path`, requested as `user`.
+
+        Raises NoDocument, and the errors of a connection: Unreachable, UnusableBundle, aiohttp.ClientError, OSError.
+        """
+        address, *_ = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         headers = proxy_headers.user_headers(user)
         headers["Accept"] = accept
         response = await self._connections.send(remote, address, path=path, headers=headers)

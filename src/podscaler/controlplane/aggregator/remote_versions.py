@@ -1,7 +1,8 @@
 """Indexes the API groups and versions that other API servers serve: those of APIServices with a Service.
 
-The API server reads it for every request: is apps/v1 served here, or is the request to be proxied? The index is updated
-by the commits of APIServices, so that an APIService takes effect when reads return it.
+`apiserver.dispatch` reads it for every request, by `ServerContext.remote_of`: is apps/v1 served here, or is the request
+to be proxied? The index is updated by the commits of APIServices, so that an APIService takes effect when reads return
+it.
 
 Source: kube-aggregator: spec and condition of an APIService decide, nothing else.
 """
@@ -34,7 +35,7 @@ class Remote:
         namespace, service, port: the Service of the server.
         authority: PEM of the certificate authorities that sign the server's certificate; empty if it is verified with
             those that the host trusts.
-        verifies: whether the server's certificate is verified.
+        verifies_certificate: whether the server's certificate is verified.
         group_priority, version_priority: the position in discovery; higher comes first.
         is_available: whether the condition Available is True.
     """
@@ -46,7 +47,7 @@ class Remote:
     service: str
     port: int
     authority: bytes
-    verifies: bool
+    verifies_certificate: bool
     group_priority: int
     version_priority: int
     is_available: bool
@@ -98,7 +99,7 @@ class RemoteVersions:
                     self.remove(event.subject.name)
 
     def find(self, group: str, version: str) -> Remote | None:
-        """The server of a group and version, None if no other server serves it."""
+        """The entry of a group and version, None if no other server serves it."""
         return self._remotes.get((group, version))
 
     def has_group(self, group: str) -> bool:
@@ -137,7 +138,7 @@ def parse_service(api_service: Object) -> Remote | None:
         service=reference.get("name", ""),
         port=reference.get("port", apiservice.SERVICE_PORT),
         authority=base64.b64decode(spec.get("caBundle") or ""),
-        verifies=not spec.get("insecureSkipTLSVerify", False),
+        verifies_certificate=not spec.get("insecureSkipTLSVerify", False),
         group_priority=spec.get("groupPriorityMinimum", 0),
         version_priority=spec.get("versionPriority", 0),
         is_available=condition_of(api_service).get("status") == "True",

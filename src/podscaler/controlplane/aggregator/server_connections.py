@@ -1,6 +1,6 @@
 """Sends HTTPS requests to other API servers, with this server's client certificate as a front proxy.
 
-`availability`, `remote_documents` and `apiserver.handlers.proxy` call it. There is one connection pool for each
+`availability`, `remote_documents` and `apiserver.handlers.remote_proxy` call it. There is one connection pool for each
 combination of caBundle and insecureSkipTLSVerify, closed when no APIService uses it any more. Headers name the user of
 a request (`proxy_headers`); servers trust them because of the client certificate.
 
@@ -23,7 +23,7 @@ from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.aggregator.service_resolver import Address
 
-MAX_CONNECTIONS = 1000
+CONNECTIONS_MAX = 1000
 """The most connections of one pool; further requests wait."""
 CONNECT_TIMEOUT_S = 30.0
 KEEPALIVE_S = 90.0
@@ -74,12 +74,12 @@ class APIServerConnections:
         Raises:
             ValueError: the path does not begin with exactly one slash.
             UnusableBundle: the caBundle holds no certificates.
-            aiohttp.ClientError: the server cannot be reached or verified, or does not speak HTTP.
+            aiohttp.ClientError, OSError: the server cannot be reached or verified, or does not speak HTTP.
             TimeoutError: it does not accept the connection in time.
         """
         url = _url(address, path)
         session = await self._session_for(remote)
-        options: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies else {}
+        options: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies_certificate else {}
         return await session.request(
             method,
             url,
@@ -101,32 +101,33 @@ class APIServerConnections:
         await self.keep_only(())
 
     async def _session_for(self, remote: Remote) -> aiohttp.ClientSession:
-        """The connections to servers that are verified in the same way."""
-        key = _verification_of(remote)
-        session = self._sessions.get(key)
+        """The connections to servers that are verified in the same way. Raises UnusableBundle."""
+        verification = _verification_of(remote)
+        session = self._sessions.get(verification)
         if session is None:
             context = await asyncio.to_thread(_ssl_context, self._identity, remote)
-            session = self._sessions.get(key) or _new_session(context)  # a concurrent request may have created it
-            self._sessions[key] = session
+            # a concurrent request may have created it
+            session = self._sessions.get(verification) or _new_session(context)
+            self._sessions[verification] = session
         return session
 
 
 def _url(address: Address, path_and_query: str) -> URL:
     """The URL of an escaped path and query at `address`, made of its parts. Raises ValueError as `send`."""
-    path, _, query = path_and_query.partition("?")
+    (host, port), (path, _, query) = address, path_and_query.partition("?")
     if not path.startswith("/") or path.startswith("//"):
         raise ValueError(f"the path must begin with one slash: {path!r}")
-    return URL.build(scheme="https", host=address[0], port=address[1], path=path, query_string=query, encoded=True)
+    return URL.build(scheme="https", host=host, port=port, path=path, query_string=query, encoded=True)
 
 
 def _verification_of(remote: Remote) -> TLSVerification:
-    return remote.authority, remote.verifies
+    return remote.authority, remote.verifies_certificate
 
 
 def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     """Connections without cookies, with limits for heads and for connecting."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
+        connector=aiohttp.TCPConnector(ssl=context, limit=CONNECTIONS_MAX, keepalive_timeout=KEEPALIVE_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         auto_decompress=False,
@@ -142,7 +143,7 @@ def _ssl_context(identity: Path, remote: Remote) -> ssl.SSLContext:
     context.load_cert_chain(identity)
     context.hostname_checks_common_name = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if not remote.verifies:
+    if not remote.verifies_certificate:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif remote.authority:

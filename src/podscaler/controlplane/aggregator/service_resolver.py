@@ -1,8 +1,9 @@
 """Resolves the Service of an APIService to the addresses of its ready endpoints.
 
-`aggregation_layer` calls it for every proxied request, `availability` and `remote_documents` for their own: the Service
-metrics-server in kube-system with port 443 becomes [("127.5.1.2", 10250)]. Requests go to endpoints, not to the
-Service's clusterIP, as with kube-apiserver's flag `--enable-aggregator-routing`: this works without a Service proxy.
+`aggregation_layer` calls it for every proxied request, `availability` and `remote_documents` for their own, the API
+server's `webhook_client` and `proxy_targets` for webhooks and Services: the Service metrics-server in kube-system with
+port 443 becomes [("127.5.1.2", 10250)]. Requests go to endpoints, not to the Service's clusterIP, as with
+kube-apiserver's flag `--enable-aggregator-routing`: this works without a Service proxy.
 
 Source: kube-aggregator's service resolvers. Differs: Services of type ExternalName are resolved too; an external name
 that is a Service of this cluster resolves to the endpoints of that Service.
@@ -28,7 +29,7 @@ class Unreachable(PodscalerError):
 
 
 def resolve(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
-    """The addresses for port `port` of a Service, at least one.
+    """The addresses for the port `port` of a Service (not that of its pods), at least one.
 
     Raises Unreachable if the Service, the port or a ready endpoint is missing.
     """
@@ -38,12 +39,13 @@ def resolve(registry: Registry, namespace: str, name: str, port: int) -> Sequenc
     if service["spec"].get("type") != "ExternalName":
         return _resolve_endpoints(registry, service, port)
     external: str = service["spec"].get("externalName", "").rstrip(".")
-    service_key = _parse_service_host(external)
-    if service_key is None:
+    namespace_and_name = _parse_service_host(external)
+    if namespace_and_name is None:
         return [(external, port)]
-    target = registry.find(SERVICES, *service_key)
-    if target is None or target["spec"].get("type") == "ExternalName":
-        raise Unreachable(f'service "{service_key[1]}" not found')
+    target_namespace, target_name = namespace_and_name
+    target = registry.find(SERVICES, target_namespace, target_name)
+    if target is None or target["spec"].get("type") == "ExternalName":  # only one step, so that there is no circle
+        raise Unreachable(f'service "{target_name}" not found')
     return _resolve_endpoints(registry, target, port)
 
 
@@ -53,37 +55,37 @@ def slices_of(registry: Registry, service: Object) -> Sequence[Object]:
     return registry.list(SLICES, metadata["namespace"], labels={SERVICE_NAME: metadata["name"]})
 
 
-def find_port(service: Object, number: int) -> Object | None:
-    """The element of spec.ports with that number, None if there is none."""
-    ports: Sequence[Object] = service["spec"].get("ports") or []
-    return next((port for port in ports if port.get("port") == number), None)
+def find_port(service: Object, port: int) -> Object | None:
+    """The element of spec.ports with the number `port`, None if there is none."""
+    service_ports: Sequence[Object] = service["spec"].get("ports") or []
+    return next((service_port for service_port in service_ports if service_port.get("port") == port), None)
 
 
 def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
-    """The addresses of endpoints that are ready, with the number of the port of that name."""
-    for endpoint, number in ready_endpoints(slices, port_name):
-        yield endpoint["addresses"][0], number
+    """The addresses of endpoints that are ready, each with the pods' number of the port of that name."""
+    for endpoint, endpoint_port in ready_endpoints(slices, port_name):
+        yield endpoint["addresses"][0], endpoint_port
 
 
 def ready_endpoints(slices: Sequence[Object], port_name: str) -> Iterator[tuple[Object, int]]:
-    """The endpoints that are ready and have an address, with the number of the port of that name."""
+    """The endpoints that are ready and have an address, each with the pods' number of the port of that name."""
     for endpoint_slice in slices:
         ports = endpoint_slice.get("ports") or []
-        number = next((port.get("port") for port in ports if port.get("name", "") == port_name), None)
-        if number is None or endpoint_slice.get("addressType") == "FQDN":
+        endpoint_port = next((port.get("port") for port in ports if port.get("name", "") == port_name), None)
+        if endpoint_port is None or endpoint_slice.get("addressType") == "FQDN":
             continue
         for endpoint in endpoint_slice.get("endpoints") or []:
             is_ready = (endpoint.get("conditions") or {}).get("ready") is not False  # null counts as ready
             if is_ready and endpoint.get("addresses"):
-                yield endpoint, number
+                yield endpoint, endpoint_port
 
 
-def _resolve_endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:
+def _resolve_endpoints(registry: Registry, service: Object, port: int) -> Sequence[Address]:
     """The ready addresses of a Service's port. Raises Unreachable."""
-    name, port = service["metadata"]["name"], find_port(service, number)
-    if port is None:
-        raise Unreachable(f'no service port {number} found for service "{name}"')
-    addresses = list(ready_addresses(slices_of(registry, service), port.get("name", "")))
+    name, service_port = service["metadata"]["name"], find_port(service, port)
+    if service_port is None:
+        raise Unreachable(f'no service port {port} found for service "{name}"')
+    addresses = list(ready_addresses(slices_of(registry, service), service_port.get("name", "")))
     if not addresses:
         raise Unreachable(f'no endpoints available for service "{name}"')
     return addresses

@@ -1,8 +1,8 @@
 """Starts and stops the API server: wires its parts, listens on one HTTPS port, responds to every request.
 
-`podscaler up` creates an `ApiServer`. A request goes from `ApiServer._respond` (metrics, audit event) to
-`dispatch.Dispatcher.respond` (authentication, routing, handler); API errors and unexpected exceptions become responses
-here. To add a part of the control plane that the server exposes: add a field to `ServerParts`.
+`podscaler.cli.up.control_plane` creates an `ApiServer`. A request goes from `ApiServer._respond` (metrics, audit event)
+to `dispatch.Dispatcher.respond` (authentication, routing, handler); API errors and unexpected exceptions become
+responses here. To add a part of the control plane that the server exposes: add a field to `ServerParts`.
 """
 
 import asyncio
@@ -67,12 +67,14 @@ _log = logging.getLogger(__name__)
 class ApiServer:
     """The API server of one control plane.
 
+    Creating it adds to `objects` the checks of RBAC escalation and, unless `parts` has an authorizer, a policy index.
+
     Args:
         objects: the stored objects.
         resources: all served kinds; those that are stored must be kinds of `objects`.
         authenticator: maps bearer tokens to users.
         tls: TLS settings; None serves plain HTTP, for tests.
-        clock: for ages in Tables and times in options.
+        clock: for ages, times in objects and audit events, and delays.
         parts: the other parts of the control plane that the server exposes.
     """
 
@@ -86,14 +88,14 @@ class ApiServer:
         clock: Clock,
         parts: ServerParts = NO_PARTS,
     ) -> None:
-        records = tuple(resources)
-        routes = Routes(records)
-        stored = [record.key for record in records if record.stored]
-        authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored))
+        built_in = tuple(resources)
+        routes = Routes(built_in)
+        stored_keys = [resource.key for resource in built_in if resource.stored]
+        authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored_keys))
         rbac_escalation.admit_rbac(objects, authorizer)
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
         self._sessions = OpenSessions(clock)
-        self._metrics = APIServerMetrics(routes.serves, objects.counts)
+        self._metrics = APIServerMetrics(routes.is_served, objects.counts)
         self._streams = OpenStreams()
         self._dispatcher = Dispatcher(
             ServerContext(objects, clock, _body_kinds(routes), parts, ResponseEncoder(), self._sessions, authorizer),
@@ -101,7 +103,7 @@ class ApiServer:
             non_resource=NonResourceHandlers(
                 routes,
                 self._discovery,
-                openapi=OpenApiV3(records, [BINDINGS, *(review.endpoint for review in REVIEWS)], routes, parts),
+                openapi=OpenApiV3(built_in, [BINDINGS, *(review.endpoint for review in REVIEWS)], routes, parts),
                 parts=replace(parts, checks={"etcd": objects.why_unavailable, **parts.checks}),
                 compact=objects.compact,
                 metrics=self._metrics,
@@ -110,8 +112,8 @@ class ApiServer:
             auth_filter=AuthFilter(authenticator, authorizer, HEALTH_PATHS if parts.anonymous_health else frozenset()),
         )
         self._custom_kinds = CustomKinds(objects, routes, clock)
-        self._custom_kinds.listen_for_ends(self._streams.end)
-        self._has_custom_kinds = any(record.key == CustomKinds.RESOURCE_KEY for record in records)
+        self._custom_kinds.listen_for_ends(self._streams.end)  # a changed definition ends the watches of its kind
+        self._has_custom_kinds = any(resource.key == CustomKinds.RESOURCE_KEY for resource in built_in)
         self._background: asyncio.Task[None] | None = None
         self._clock = clock
         self._audit_log = parts.audit_log
@@ -131,7 +133,7 @@ class ApiServer:
     async def start(self, host: str, port: int) -> int:
         """Listen on `host` and `port` (0: a free port); returns the port.
 
-        Raises UsageError if the port is invalid or in use, or the host has no such address.
+        Raises UsageError if the port is invalid or in use, or `host` is no address of this machine.
         """
         if self._has_custom_kinds:
             self._custom_kinds.load()
@@ -172,17 +174,20 @@ class ApiServer:
             response, _ = await self._dispatch(context)
             return response
         audit = Audit(self._audit_log, context, self._clock)
-        context.http[streaming_response.STREAM_START] = streaming_response.StreamStart(audit.response_started)
+        context.http[streaming_response.STREAM_START] = streaming_response.StreamStart(audit.log_stream_start)
         try:
             response, error = await self._dispatch(context)
         except asyncio.CancelledError:
-            await audit.cancelled()
+            await audit.log_disconnection()
             raise
-        await audit.response_complete(response.status, error)
+        await audit.log_completion(response.status, error)
         return response
 
     async def _dispatch(self, context: RequestContext) -> tuple[web.StreamResponse, StatusError | None]:
-        """The response (for a stream when it has ended), and the API error in it, None if it has none."""
+        """The response (for a stream when it has ended), and the API error in it, None if it has none.
+
+        Every exception but a cancellation becomes a response.
+        """
         request, api_error = context.http, None
         try:
             outcome = await self._dispatcher.respond(context)

@@ -1,8 +1,7 @@
 """Builds the audit events of a request: user, verb, object, times and response status; never bodies or tokens.
 
-`app` creates an `Audit` for every request, if there is an audit log; `auth.audit_log` writes the events.
-
-A new field of audit events: a line in `Audit._event`.
+`app` creates an `Audit` for every request, if there is an audit log; `auth.audit_log` writes the events. A new field of
+audit events: a line in `Audit._event`.
 
 Source: audit.k8s.io/v1 Event at the level Metadata. Differs: the stages are ResponseStarted (streams only) and
 ResponseComplete, and there is no audit policy: every request is logged.
@@ -19,15 +18,16 @@ from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.auth.authorizer import Attributes
 
 _AUTHENTICATION_FAILED = "Authentication failed"
+"""The message of a 401 in audit events; the response has another one."""
 
 
 class Audit:
-    """Logs the audit events of one request.
+    """Logs the audit events of one request, which is received when this is created.
 
     Args:
         log: the audit log.
         context: what is known about the request; read at each event, as `dispatch` fills it in.
-        clock: the times of the events.
+        clock: the times of the request and of the events.
     """
 
     def __init__(self, log: AuditLog, context: RequestContext, clock: Clock) -> None:
@@ -38,16 +38,16 @@ class Audit:
         self._received_ns = clock.now_ns()
         self._is_stream = False
 
-    async def response_started(self) -> None:
+    async def log_stream_start(self) -> None:
         """Log that the head of a stream was sent."""
         self._is_stream = True
         await self._log.add(self._event("ResponseStarted", {"metadata": {}, "code": 200}))
 
-    async def response_complete(self, code: int, error: StatusError | None = None) -> None:
-        """Log that the response is complete, or the stream has ended."""
+    async def log_completion(self, code: int, error: StatusError | None = None) -> None:
+        """Log that the response, with the HTTP status `code`, is complete, or the stream has ended."""
         await self._log.add(self._event("ResponseComplete", _status(code, error)))
 
-    async def cancelled(self) -> None:
+    async def log_disconnection(self) -> None:
         """Log that the client disconnected before the end."""
         await self._log.add(self._event("ResponseComplete", _status(200 if self._is_stream else 0, None)))
 
@@ -99,14 +99,12 @@ def _status(code: int, error: StatusError | None) -> Object:
     """The Status of a response without its details; code 0 if the client disconnected before the response."""
     if error is None:
         return {"metadata": {}, "code": code}
-    status = {"metadata": {}, "status": "Failure", "message": error.message, "reason": error.reason, "code": code}
-    if code == 401:
-        status["message"] = _AUTHENTICATION_FAILED
-    return status
+    message = _AUTHENTICATION_FAILED if code == 401 else error.message
+    return {"metadata": {}, "status": "Failure", "message": message, "reason": error.reason, "code": code}
 
 
 def _annotations(context: RequestContext, status: Object) -> Object:
-    """The field with the annotations of the authorizer's decision; empty if the request failed before it."""
+    """The field with the annotations of the authorizer's decision; empty if the request failed before the decision."""
     if context.reason is not None:
         decision, reason = "allow", context.reason
     elif context.effective_user is not None and status["code"] == 403:

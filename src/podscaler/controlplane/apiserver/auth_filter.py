@@ -1,7 +1,8 @@
 """Authenticates and authorizes requests: client certificates, bearer tokens, impersonation, RBAC.
 
 `dispatch` calls, for every request, `authenticate`, `effective_user` and `authorize`. A client certificate takes
-precedence over a token. Requests without credentials get 401, except for the `open_paths`.
+precedence over a token. Requests without credentials get 401, except for the `open_paths`. A new kind of credentials: a
+step in `AuthFilter.authenticate`.
 
 Source: X.509 client certificates (Kubernetes documentation, Authenticating); the API server's WebSocket authenticator.
 """
@@ -23,6 +24,7 @@ from podscaler.controlplane.registry.users import ANONYMOUS, User
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 """The paths that `app` opens to requests without credentials, where that is configured."""
 _CONNECT_SUBRESOURCES = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
+"""Subresources that are used by POST or by a WebSocket, whose handshake is a GET."""
 _BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
 """The prefix of a WebSocket sub-protocol that contains a bearer token."""
 
@@ -42,7 +44,7 @@ class AuthFilter:
     open_paths: frozenset[str] = frozenset()
 
     def authenticate(self, request: web.BaseRequest, path: str) -> User:
-        """The user who sent a request. Raises StatusError 401."""
+        """The user who sent a request for a decoded path. Raises StatusError 401."""
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         user = user_of_certificate(certificate)
         authorization = request.headers.get("Authorization") or _websocket_authorization(request)
@@ -56,7 +58,7 @@ class AuthFilter:
     def effective_user(self, user: User, request: web.BaseRequest, attributes: Attributes) -> User:
         """The user with whose rights the request is carried out: `user`, or the one that it impersonates.
 
-        Raises StatusError 400 for impersonation without a user name, 403.
+        `attributes` are those of the request. Raises StatusError 400 for impersonation without a user name, 403.
         """
         requested_user = impersonation.requested_user(request.headers)
         if requested_user is None:
@@ -64,13 +66,15 @@ class AuthFilter:
         return impersonation.impersonate(requested_user, user, attributes, self.authorizer)
 
     def authorize(self, user: User, attributes: Attributes) -> str:
-        """Authorize the request and make `user` the acting one of this task; returns the authorizer's reason.
+        """Authorize the request and make `user` the acting one of this task (`registry.acting_user`).
+
+        Returns the authorizer's reason, for the audit event.
 
         Raises StatusError 403.
         """
         decision = self.authorizer.authorize(user, attributes)
         if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:
-            self.authorizer.authorize(user, replace(attributes, verb="create"))  # a WebSocket's GET needs it as a POST
+            self.authorizer.authorize(user, replace(attributes, verb="create"))  # no fewer rights than a POST
         acting_user.begin(user)
         return decision.reason
 
@@ -80,10 +84,10 @@ def _websocket_authorization(request: web.BaseRequest) -> str:
     if not websockets.is_websocket(request):
         return ""
     offered = websockets.offered_protocols(request)
-    tokens = [name.removeprefix(_BEARER_PROTOCOL) for name in offered if name.startswith(_BEARER_PROTOCOL)]
-    if len(tokens) != 1 or len(offered) == 1:
+    encoded_tokens = [name.removeprefix(_BEARER_PROTOCOL) for name in offered if name.startswith(_BEARER_PROTOCOL)]
+    if len(encoded_tokens) != 1 or len(offered) == 1:  # the server may not choose the token as its sub-protocol
         return ""
-    encoded_token = tokens[0]
+    encoded_token = encoded_tokens[0]
     padding = "=" * (-len(encoded_token) % 4)
     try:
         token = base64.urlsafe_b64decode(encoded_token + padding).decode()

@@ -1,12 +1,13 @@
 """Finds and calls the handler of a request, after authentication, authorization and content negotiation.
 
-`app` calls it for every request: GET /apis/apps/v1/namespaces/default/deployments/web goes to `reads.get`. Requests are
-checked in this order, so that clients see the same first error as of kube-apiserver: timeout (400), authentication
-(401), authorization (403), path (404), method (405), form (406); then the checks of the handler. A handler for a new
-subresource: add it to `SUBRESOURCE_HANDLERS`, and its methods to `routes`.
+`app` calls `Dispatcher.respond` for every request: GET /apis/apps/v1/namespaces/default/deployments/web goes to
+`reads.get`. Requests are checked in this order, so that clients see the same first error as of kube-apiserver: timeout
+(400), authentication (401), authorization (403), path (404), method (405), form (406); then the checks of the handler.
+A new subresource: its handlers in `SUBRESOURCE_HANDLERS` (if its responses are streams, also in
+`STREAMED_SUBRESOURCES`), its kind and methods in `http.routes._subresources`.
 
-Source: kube-apiserver's request deadline for `?timeout=`; the API server of custom resources for `_check_custom`
-(tests/conformance/golden/scale.jsonl).
+Source: kube-apiserver's request deadline for `?timeout=`; the API server of custom resources for `_check_custom_path`
+(tests/conformance/golden/scale.jsonl). Differs: `timeout` is validated, but sets no deadline.
 """
 
 from collections.abc import Awaitable, Callable
@@ -97,13 +98,13 @@ SUBRESOURCES_WITHOUT_TABLES = frozenset({"binding", "eviction", "token"})
 STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 """Subresources that respond with a stream, without content negotiation."""
 
-TIMEOUT_PARAMETER = "timeout"
+_TIMEOUT_PARAMETER = "timeout"
 _LONG_RUNNING_SUFFIXES = ("attach", "exec", "log", "portforward", "proxy")
-"""The ends of the paths of requests that have no deadline."""
+"""The ends of the paths of requests that have no deadline; an object with such a name counts as one, too."""
 _VERB_BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CUSTOM_VERB_BY_METHOD = {**_VERB_BY_METHOD, "DELETE": "delete", "GET": "get"}
 """The verbs in messages about custom resources."""
-_REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
+_REVIEW_BY_RESOURCE = {(review.group, "v1", review.plural): review for review in REVIEWS}
 """The kinds of reviews by group, version and plural."""
 
 
@@ -117,7 +118,8 @@ class RequestContext:
         query: the query parameters.
         user, effective_user: the sender of the request, and the user with whose rights it is carried out
             (impersonation); None until they are known.
-        attributes, version: the attributes to authorize, and the API version; None and empty until the path is parsed.
+        attributes, version: the attributes to authorize, and the API version of a resource path; None and empty until
+            the path is parsed.
         reason: the authorizer's reason, None until the request is authorized.
     """
 
@@ -162,6 +164,7 @@ class Dispatcher:
 
         Raises:
             StatusError: every API error.
+            ConnectionError: the client has disconnected.
         """
         check_timeout(context.http.raw_path)
         path, query = request_paths.split(context.http.raw_path)
@@ -178,7 +181,7 @@ class Dispatcher:
         context.attributes = attributes
         context.effective_user = user = self._auth_filter.effective_user(user, context.http, attributes)
         context.reason = self._auth_filter.authorize(user, attributes)
-        if path.startswith("//"):
+        if path.startswith("//"):  # as by kube-apiserver: authorized, but served by no handler
             return responses.NOT_FOUND_PAGE
         group_version = request_paths.group_version(path) if target is None else (target.group, target.version)
         if group_version is not None and (remote := self._server.remote_of(*group_version)) is not None:
@@ -189,18 +192,21 @@ class Dispatcher:
 
     async def _proxy_to_remote(self, proxied: ProxiedRequest, remote: Remote) -> Response:
         """The response of the extension API server that an APIService names for the group and version."""
-        assert self._server.parts.aggregation is not None
+        assert self._server.parts.aggregation is not None  # `remote_of` found `remote` there
         return await remote_proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
     async def _respond_to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
-        """The response to a request for a resource. Raises StatusError 404 for an unknown path, 405 for the method."""
+        """The response to a request for a resource.
+
+        Raises StatusError 404 for an unknown path, 405, 406, those of `_check_custom_path` and of the handler.
+        """
         served, method = self._routes.find(target), context.http.method
         if served is None:
             return await self._respond_to_unrouted(context, target, user)
         if served.resource.is_custom:
             if method == "POST" and target.name and not target.subresource:
                 target = replace(target, name="")  # a POST creates what its body names
-            _check_custom(served, target, method)
+            _check_custom_path(served, target, method)
         methods = served.methods(target)
         if served.resource.is_custom and method not in methods:
             return responses.NOT_FOUND_PAGE
@@ -214,47 +220,55 @@ class Dispatcher:
         remote_admission.begin(WriteContext(served.api_version, context.warnings))
         if _is_watch(target, method, context.query) and served.resource.stored:
             return await self._streams.watch(self._server, request)
-        with webhook_conversion.scope(is_new=True):
+        with webhook_conversion.scope(is_new=True):  # keeps results of conversion webhooks until the request ends
             if target.subresource in CONNECTED_SUBRESOURCES:
                 await self._admit_connection(request)
             return await _handler(request)(self._server, request)
 
     async def _admit_connection(self, request: ResourceRequest) -> None:
-        """Let admission webhooks review a connection (`exec`, `proxy` and others) with its options."""
-        path, resource, query = request.path, request.served.resource, request.query
-        options: Object = {"kind": matching.OPTIONS_KINDS[path.subresource, resource.plural], "apiVersion": "v1"}
+        """Let admission webhooks review a connection (`exec`, `proxy` and others) with its options.
+
+        Raises StatusError if a webhook denies it or cannot be called.
+        """
+        target, resource, query = request.path, request.served.resource, request.query
+        options: Object = {"kind": matching.OPTIONS_KINDS[target.subresource, resource.plural], "apiVersion": "v1"}
         options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
-        request_path, _ = request_paths.split(request.http.raw_path)
-        _, _, path_after_subresource = request_path.partition(f"/{path.name}/{path.subresource}")
+        path, _ = request_paths.split(request.http.raw_path)
+        _, _, path_after_subresource = path.partition(f"/{target.name}/{target.subresource}")
         parameters = {
             "container": query.text("container"),
             "command": query.texts("command"),
             "path": path_after_subresource,
         }
         options |= {name: value for name, value in parameters.items() if value}
-        object_key = path.namespace, path.name
+        object_key = target.namespace, target.name
         await remote_admission.admit_connection(
-            self._server.objects.admission, resource, path.subresource, object_key, options
+            self._server.objects.admission, resource, target.subresource, object_key, options
         )
 
     async def _respond_to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
-        """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings."""
+        """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings.
+
+        Raises StatusError 404 for other paths of groups with built-in kinds (else the 404 page), those of the handlers.
+        """
         metrics = self._server.metrics_of(target.group)
         if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
             return await metric_apis.get(metrics, context.http, target, context.query)
-        review = _REVIEWS.get((target.group, target.version, target.resource))
+        review = _REVIEW_BY_RESOURCE.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
             return await self._evaluate_review(context, review, target, user)
-        if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
+        is_bindings = (target.group, target.version, target.resource) == ("", "v1", "bindings")
+        if is_bindings and target.namespace and not target.name:
             if context.http.method != "POST":
                 raise http_errors.method_not_allowed()
             binding_path = ResourcePath("", "v1", target.namespace, "pods", subresource="binding")
             served = self._routes.find(binding_path)
             if served is not None:
                 return await subresources.bind(self._server, _resource_request(context, binding_path, served))
-        unrouted_groups = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
-        is_built_in = self._routes.has_group(target.group) or target.group in unrouted_groups
-        if not is_built_in or self._routes.is_custom(target.group):
+        review_groups = {group for group, _, _ in _REVIEW_BY_RESOURCE}
+        unrouted_groups = {*review_groups, *(metrics.versions if metrics is not None else ())}
+        is_served_group = self._routes.has_group(target.group) or target.group in unrouted_groups
+        if not is_served_group or self._routes.is_custom(target.group):
             return responses.NOT_FOUND_PAGE
         raise http_errors.no_such_path()
 
@@ -263,7 +277,7 @@ class Dispatcher:
     ) -> EncodedResponse:
         """The response to a POST of a review: the review with its status, which is not stored.
 
-        Raises StatusError 400, 405, 406, 408, 413, 415, 422.
+        Raises StatusError 400, 405, 406, 408, 413, 415, 422, 500.
         """
         request = context.http
         if request.method != "POST":
@@ -291,11 +305,11 @@ def check_timeout(raw_path: str) -> None:
 
     Raises StatusError 400.
     """
-    if f"{TIMEOUT_PARAMETER}=" not in raw_path:
+    if f"{_TIMEOUT_PARAMETER}=" not in raw_path:
         return
     path, _, query = raw_path.partition("?")
     parameters = parse_qs(query)
-    timeout = parameters.get(TIMEOUT_PARAMETER, [""])[0]
+    timeout = parameters.get(_TIMEOUT_PARAMETER, [""])[0]
     is_watch = parameters.get("watch", [""])[0] in ("1", "true")
     is_long_running = path.endswith(_LONG_RUNNING_SUFFIXES) or "/proxy/" in path or is_watch
     if not timeout or is_long_running:
@@ -306,18 +320,18 @@ def check_timeout(raw_path: str) -> None:
         raise http_errors.bad_request(f"invalid timeout specified in the request URL - {error}") from None
 
 
-def _check_custom(served: ServedResource, path: ResourcePath, method: str) -> None:
+def _check_custom_path(served: ServedResource, target: ResourcePath, method: str) -> None:
     """Check a path of custom resources, whose errors differ from those of built-in ones.
 
-    Raises StatusError 400 for a write without a name, 404 for a missing subresource, 405.
+    Raises StatusError 400 for a PUT or PATCH without a name, 404 for a missing subresource, 405.
     """
     resource = served.resource
-    if path.subresource and path.subresource not in served.subresources:
-        raise api_errors.not_found(resource, path.name)
-    if method in ("PUT", "PATCH") and not path.name:
+    if target.subresource and target.subresource not in served.subresources:
+        raise api_errors.not_found(resource, target.name)
+    if method in ("PUT", "PATCH") and not target.name:
         raise http_errors.bad_request("name must be provided")
-    methods = served.methods(path)
-    if methods and method not in methods and not served.is_over_all_namespaces(path):
+    methods = served.methods(target)
+    if methods and method not in methods and not served.is_over_all_namespaces(target):
         raise http_errors.verb_not_supported(_CUSTOM_VERB_BY_METHOD.get(method, ""), resource.group, resource.plural)
 
 
@@ -380,7 +394,7 @@ def _selected_name(query: Query) -> str:
 
 
 def _verb(method: str, target: ResourcePath, query: Query) -> str:
-    """The verb of a request as RBAC knows it."""
+    """The verb of a request as RBAC knows it; empty for other methods (OPTIONS)."""
     if method == "GET":
         if _is_watch(target, method, query):
             return "watch"

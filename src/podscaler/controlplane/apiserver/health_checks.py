@@ -62,7 +62,7 @@ def respond(path: str, query: Query, checks: Checks) -> EncodedResponse:
         checks: the checks that may fail, `etcd` (the storage) among them.
     """
     endpoint, _, check_name = path.strip("/").partition("/")
-    checks_by_name = {
+    checks_by_name = {  # `etcd-readiness` is the check `etcd`, too
         name: checks.get(name.removesuffix("-readiness"), _succeed) for name in _check_names(endpoint, checks)
     }
     if check_name:
@@ -71,7 +71,7 @@ def respond(path: str, query: Query, checks: Checks) -> EncodedResponse:
         run_check = checks_by_name[check_name]
         return _single_response(run_check())
     excluded = set(query.texts("exclude"))
-    reason_by_name = {name: "" if name in excluded else check() for name, check in checks_by_name.items()}
+    reason_by_name = {name: "" if name in excluded else run_check() for name, run_check in checks_by_name.items()}
     has_failed = any(reason_by_name.values())
     if not (has_failed or "verbose" in query):
         return replace(responses.text("ok"), headers=_NO_SNIFF)
@@ -107,7 +107,7 @@ def _succeed() -> str:
 def _single_response(failure_reason: str) -> EncodedResponse:
     """The response of one check, which failed unless the reason is empty."""
     if not failure_reason:
-        return responses.text("ok")
+        return responses.text("ok")  # as in kube-apiserver, without `_NO_SNIFF`
     return replace(responses.text(f"internal server error: {failure_reason}\n", 500), headers=_NO_SNIFF)
 
 

@@ -32,7 +32,7 @@ from podscaler.controlplane.auth.account_tokens import ISSUER, AccountTokens
 from podscaler.controlplane.credentials.signing_key import ALGORITHM
 
 _AGGREGATION_GROUP = "apiregistration.k8s.io"
-"""The group that kube-aggregator serves itself, with error texts of its own."""
+"""The group whose document kube-apiserver's router serves; that of other groups is served by kube-aggregator."""
 
 ISSUER_CONFIGURATION_PATH = "/.well-known/openid-configuration"
 ISSUER_KEYS_PATH = "/openid/v1/jwks"
@@ -88,7 +88,7 @@ class NonResourceHandlers:
         self._compact = compact
         self._metrics = metrics
         self._documents: dict[tuple[str, ...], _Document] = {}
-        """Discovery documents of the current generation, by a key of `_document`'s callers."""
+        """Discovery documents of `_generation`, by the key that the caller of `_document` chooses for each."""
         self._openapi_v2_documents: dict[bool, tuple[int, bytes]] = {}
         """The OpenAPI v2 document as protobuf (True) and JSON (False), each with the generation of its routes."""
         self._generation = discovery.generation
@@ -113,7 +113,7 @@ class NonResourceHandlers:
             case "podscaler" if len(later_segments) == 1:
                 return await self._podscaler_document(request, later_segments[0])
             case "metrics" if not later_segments:
-                self._metrics.prepare()
+                self._metrics.count_objects()
                 return EncodedResponse(await asyncio.to_thread(self._metrics.text), 200, request_metrics.CONTENT_TYPE)
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
                 return health_checks.respond(path, query, self._parts.checks)
@@ -121,7 +121,7 @@ class NonResourceHandlers:
                 return responses.NOT_FOUND_PAGE
 
     async def _podscaler_document(self, request: web.BaseRequest, name: str) -> EncodedResponse:
-        """The response for `/podscaler/NAME`."""
+        """The response for `/podscaler/NAME`. Raises StatusError 405."""
         if name == "compact":
             if request.method != "POST":
                 raise http_errors.method_not_allowed()
@@ -140,7 +140,7 @@ class NonResourceHandlers:
         return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
     async def _discover(self, request: web.BaseRequest, segments: list[str]) -> EncodedResponse:
-        """A discovery document by the segments of the path; 404 for other paths."""
+        """A discovery document by the segments of its path, or the 404 page. Raises StatusError 404, 405, 406."""
         documents = self._discovery
         match segments:
             case ["api"]:
@@ -162,7 +162,7 @@ class NonResourceHandlers:
                 return responses.NOT_FOUND_PAGE
 
     async def _resource_list(self, request: web.BaseRequest, group: str, version: str) -> EncodedResponse:
-        """The resources of a group version; 404 if it is not served."""
+        """The resources of a group version; the 404 page, or for built-in groups StatusError 404, if it is unknown."""
         versions = self._discovery.versions(group)
         if not versions:
             return responses.NOT_FOUND_PAGE
@@ -175,11 +175,13 @@ class NonResourceHandlers:
             request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
         )
 
-    async def _api_root(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
-        """The response for `/api` or `/apis` (`name`): aggregated discovery, or the document that `plain` makes."""
+    async def _api_root(
+        self, request: web.BaseRequest, name: str, build_plain: Callable[[], Object]
+    ) -> EncodedResponse:
+        """The response for `/api` or `/apis` (`name`): aggregated discovery, or the one that `build_plain` makes."""
         form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
-            return await self._json(request, (name,), plain, is_routed=name == "api")
+            return await self._json(request, (name,), build_plain, is_routed=name == "api")
         document = self._document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
         return await _with_etag(request, document, form)
 
@@ -192,7 +194,7 @@ class NonResourceHandlers:
             request: decides the form of the response.
             key: of the document in the cache.
             build: makes the document.
-            is_routed: whether kube-apiserver's router handles the path, for the form of errors.
+            is_routed: whether kube-apiserver's router, which has a 406 of its own, handles the path.
         """
         form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
         return await _with_etag(request, self._document(key, build), form)
@@ -211,7 +213,7 @@ class NonResourceHandlers:
         return EncodedResponse(document, 200, content_type)
 
     def _document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
-        """A document and its ETag, made anew after a kind changed."""
+        """The cached document of `key`, made by `build` if there is none of the current generation."""
         generation = self._discovery.generation
         if self._generation != generation:
             self._documents.clear()
@@ -224,7 +226,7 @@ class NonResourceHandlers:
         return cached
 
     def _paths(self) -> list[str]:
-        """The paths that `/` lists."""
+        """The paths that `/` lists: all but those below `/podscaler`, of single checks and of OpenAPI v3 documents."""
         paths = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
         paths |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
         if self._parts.accounts is not None:
@@ -247,7 +249,10 @@ async def _with_etag(request: web.BaseRequest, document: _Document, form: negoti
 
 
 def _issuer_discovery(request: web.BaseRequest, accounts: AccountTokens, path: str) -> EncodedResponse:
-    """The issuer's configuration and its keys, with which others verify service account tokens; 404 for other paths."""
+    """The issuer's configuration, or its keys, by which others verify service account tokens; or the 404 page.
+
+    Raises StatusError 405.
+    """
     if path not in (ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH):
         return responses.NOT_FOUND_PAGE
     _check_get(request)

@@ -1,8 +1,8 @@
 """Creates the certificate authority (CA) of the control plane, the API server's certificate and client certificates.
 
-`podscaler up` calls it in a thread: `ensure(folder)` creates or renews `ca.pem` and `server.pem`, `new_client` signs a
-user's certificate. The CA is valid for ten years and is never replaced, as kubeconfigs embed it; other certificates are
-renewed `RENEWAL_MARGIN` before they expire, the server's also if it lacks one of `DNS_NAMES` or an IP address.
+`cli.up` calls it in a thread: `ensure` keeps the files of the API server, `node_context` that of the node's endpoints,
+`ensure_client` that of a user. The CA is valid for ten years and is never replaced, as kubeconfigs embed it; other
+certificates are renewed `RENEWAL_MARGIN` before they expire, those of servers also if they lack a DNS name or address.
 
 Source: RFC 5280; the DNS names are those by which pods of a cluster reach the API server.
 """
@@ -51,7 +51,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """The certificates of the API server and of its CA.
+    """The certificates of a server and of the CA that signed it.
 
     Attributes:
         authority_pem: the CA's certificate.
@@ -62,7 +62,7 @@ class Certificates:
     server_path: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS settings of the server: TLS 1.2 and later; a client certificate of the CA is optional."""
+        """The TLS settings of the server: TLS 1.2 or later; client certificates are optional. Raises OSError."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
@@ -120,7 +120,7 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     names = _alternative_names(addresses)
     path = folder / "server.pem"
     stored = _load(path)
-    if stored is None or not _is_usable(stored, authority, names, now):
+    if stored is None or not _is_current_server(stored, authority, names, now):
         secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path)
 
@@ -142,7 +142,7 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
     stored = _load(path)
-    if stored is None or not _is_usable(stored, authority, names, now):
+    if stored is None or not _is_current_server(stored, authority, names, now):
         subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path).server_context()
@@ -247,7 +247,7 @@ def _load(path: Path) -> SigningKeyPair | None:
     return SigningKeyPair(key, certificate)
 
 
-def _is_usable(
+def _is_current_server(
     pair: SigningKeyPair, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
 ) -> bool:
     """Whether a server certificate is current and has all `names`."""
@@ -272,7 +272,7 @@ def _subject(name: str, groups: Sequence[str]) -> x509.Name:
 def _new_authority(now: datetime) -> SigningKeyPair:
     """A new key with its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
+    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")  # random: `_is_current` compares names of CAs
     builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)

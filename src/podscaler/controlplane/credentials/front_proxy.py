@@ -1,7 +1,7 @@
 """Creates the client certificate with which the API server, as a front proxy, forwards requests to extension servers.
 
 An extension API server (APIService) that trusts this certificate believes the user name in the headers X-Remote-User
-and X-Remote-Group. So its certificate authority (CA) is a separate one that signs nothing else. `podscaler up` calls
+and X-Remote-Group. So its certificate authority (CA) is a separate one that signs nothing else. `cli.up` calls
 `ensure` in a thread.
 
 Source: the documentation of the aggregation layer (`--proxy-client-cert-file`, `--requestheader-client-ca-file`).
@@ -21,11 +21,11 @@ class FrontProxy:
 
     Attributes:
         authority_pem: the CA's certificate.
-        identity: a PEM file with the key and the client certificate (0600).
+        client_path: a PEM file with the key and the client certificate (0600).
     """
 
     authority_pem: bytes
-    identity: Path
+    client_path: Path
 
 
 def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
@@ -39,6 +39,6 @@ def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
         UsageError: the files cannot be read or written, or hold no key and certificate.
     """
     authority_pem = certificates.authority_of(folder, now_ns=now_ns)
-    identity = folder / "client.pem"
-    certificates.ensure_client(identity, USER_NAME, (), now_ns=now_ns)
-    return FrontProxy(authority_pem, identity)
+    client_path = folder / "client.pem"
+    certificates.ensure_client(client_path, USER_NAME, (), now_ns=now_ns)
+    return FrontProxy(authority_pem, client_path)

@@ -1,6 +1,6 @@
 """Builds and writes the kubeconfig files with which kubectl and the autoscaler reach the control plane.
 
-`podscaler up` calls it in a thread. The files hold credentials: they are written with mode 0600.
+`cli.up` calls it in a thread. The files hold credentials: they are written with mode 0600.
 """
 
 import base64
@@ -17,7 +17,7 @@ ENTRY_NAME = "podscaler"
 """The name of the cluster, the user and the context in the file."""
 
 
-def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
+def token_document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
     """A kubeconfig with one cluster, one user and one context that names both.
 
     Args:
@@ -29,7 +29,7 @@ def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, 
 
 
 def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientPair) -> dict[str, Any]:
-    """A kubeconfig as by `document`, whose user has a client certificate in place of a token."""
+    """A kubeconfig as by `token_document`, whose user has a client certificate in place of a token."""
     parts = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
     return _document(server_url, authority_pem, {name: _base64(pem) for name, pem in parts.items()})
 

@@ -1,7 +1,7 @@
 """Signs the PKCS #10 requests of the two built-in signers of client certificates with the cluster's authority.
 
-The certificate signing controller calls `check` and `RequestSigner.sign`. The key of the authority is read for each
-certificate and never leaves this package. Nothing of a request is logged.
+`controllers.cluster.certificate_signing` calls `rejection` and `RequestSigner.sign`. The key of the authority is read
+for each certificate and never leaves this package. Nothing of a request is logged.
 
 Source: kube-controller-manager's csrsigning controllers in Kubernetes v1.37: usages and subjects, five minutes of
 backdating, lives (--cluster-signing-duration of a year), and the extensions that a certificate gets.
@@ -26,8 +26,8 @@ SIGNERS: Final = frozenset({CLIENT, KUBELET_CLIENT})
 CLIENT_AUTH: Final = "client auth"
 SIGNATURE: Final = "digital signature"
 ENCIPHERMENT: Final = "key encipherment"
-MAX_LIFE: Final = timedelta(days=365)
-MIN_LIFE: Final = timedelta(minutes=10)
+LIFE_MAX: Final = timedelta(days=365)
+LIFE_MIN: Final = timedelta(minutes=10)
 SHORT_LIFE: Final = timedelta(hours=8)
 """The end of a certificate with a shorter life is not backdated."""
 BACKDATE: Final = timedelta(minutes=5)
@@ -41,7 +41,7 @@ _TITLES_OF_NAME_TYPES: Final[Mapping[type[x509.GeneralName], str]] = {
 """The kinds of alternative names that a certificate may have, as messages name them, in the order of the checks."""
 
 
-def check(signer: str, request: x509.CertificateSigningRequest, usages: Sequence[str]) -> str:
+def rejection(signer: str, request: x509.CertificateSigningRequest, usages: Sequence[str]) -> str:
     """Why a signer does not sign a request; empty if it does.
 
     Args:
@@ -54,6 +54,7 @@ def check(signer: str, request: x509.CertificateSigningRequest, usages: Sequence
         if unknown:
             return f"invalid usage for client certificate: {unknown[0]}"
         return "" if CLIENT_AUTH in usages else f"missing required usage for client certificate: {CLIENT_AUTH}"
+    # the rest is for KUBELET_CLIENT
     if _subject_values(request, NameOID.ORGANIZATION_NAME) != [certificates.NODES]:
         return "subject organization is not system:nodes"
     for name_type, title in _TITLES_OF_NAME_TYPES.items():
@@ -62,7 +63,7 @@ def check(signer: str, request: x509.CertificateSigningRequest, usages: Sequence
     common_names = _subject_values(request, NameOID.COMMON_NAME)
     if not common_names or not common_names[-1].startswith(certificates.NODE_PREFIX):
         return "subject common name does not begin with system:node:"
-    if set(usages) | {ENCIPHERMENT} != {SIGNATURE, ENCIPHERMENT, CLIENT_AUTH}:
+    if set(usages) | {ENCIPHERMENT} != {SIGNATURE, ENCIPHERMENT, CLIENT_AUTH}:  # key encipherment is optional
         return f"usages did not match [{CLIENT_AUTH} {SIGNATURE} {ENCIPHERMENT}]"
     return ""
 
@@ -94,7 +95,7 @@ class RequestSigner:
         """
         authority = certificates.signing_authority(self._folder, now_ns=now_ns)
         now = certificates.utc(now_ns)
-        life = MAX_LIFE if life_s is None else max(MIN_LIFE, min(MAX_LIFE, timedelta(seconds=life_s)))
+        life = LIFE_MAX if life_s is None else max(LIFE_MIN, min(LIFE_MAX, timedelta(seconds=life_s)))
         end = now + (life if life < SHORT_LIFE else life - BACKDATE)
         builder = x509.CertificateBuilder(authority.certificate.subject, request.subject)
         builder = builder.public_key(_certifiable(request.public_key())).serial_number(x509.random_serial_number())

@@ -4,6 +4,5 @@ Entry point: `node_agent.NodeAgent`.
 Reading order: `node_agent`; `pods.pod_worker`; `containers.container_run`; then the packages that these use.
 `server` has the endpoints of the node.
 May import: `controlplane.scheduler`, `controlplane.network.addresses`, `controlplane.auth`, `controlplane.metrics`,
-`controlplane.registry` and below, and
-`controlplane.credentials`.
+`controlplane.registry` and below, and `controlplane.credentials`.
 """

@@ -1,10 +1,13 @@
 """The Node object and its Lease: registers the node, and keeps its status and heartbeat up to date.
 
-`node_agent` registers the node before it runs pods, and runs `heartbeat` until it stops.
+`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write may fail, as a
+webhook may deny it, which may itself be a pod of this node: the pods run on, and the write is tried again.
 
 Source: Node (API reference); Nodes, "Node heartbeats" (Kubernetes documentation).
 """
 
+import copy
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,11 +21,17 @@ from podscaler.controlplane.registry.registry import Object, Registry
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
+"""As that of a kubelet; the Lease is renewed every `KubeletSettings.heartbeat_s` seconds."""
 STATUS_PERIOD_S: Final = 300
 PID_PRESSURE: Final = "PIDPressure"
 PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
 """A condition of ours: whether the processes of all pods are limited (`process_limits`)."""
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
+RETRY_S: Final = 1.0
+"""The delay before a failed write is tried again; doubled with each failure up to RETRY_MAX_S."""
+RETRY_MAX_S: Final = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +40,9 @@ class MachineInfo:
 
     Attributes:
         cidr: the addresses of pods.
-        capacity, info: status.capacity and status.nodeInfo.
-        limitations: condition type -> why this machine does not provide it, empty if it does.
-        processes: how many processes the machine can have.
+        capacity, node_info: status.capacity and status.nodeInfo.
+        limitations: condition type (of ours) -> why the machine does not provide it, empty if it does.
+        process_limits: how many processes the machine can have.
         endpoint_port: the port of the node's endpoints; 0: there are none.
     """
 
@@ -41,9 +50,9 @@ class MachineInfo:
     address: str
     cidr: str
     capacity: Mapping[str, str]
-    info: Mapping[str, Any]
+    node_info: Mapping[str, Any]
     limitations: Mapping[str, str]
-    processes: ProcessLimits = field(default_factory=ProcessLimits)
+    process_limits: ProcessLimits = field(default_factory=ProcessLimits)
     endpoint_port: int = 0
 
 
@@ -51,7 +60,7 @@ class NodeObject:
     """Writes the Node and its Lease.
 
     Args:
-        processes_in_use: how many processes and threads the machine has now.
+        count_processes: returns how many processes and threads the machine has now.
     """
 
     def __init__(
@@ -61,27 +70,53 @@ class NodeObject:
         settings: KubeletSettings,
         machine: MachineInfo,
         *,
-        processes_in_use: Callable[[], int] = process_limits.in_use,
+        count_processes: Callable[[], int] = process_limits.count_processes,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._settings = settings
         self._machine = machine
-        self._processes_in_use = processes_in_use
+        self._count_processes = count_processes
         self._was_short_of_pids = False
+        self._is_registered = False
 
     async def register(self) -> None:
-        """Create the Node, or update its labels, taints and status. Raises StatusError."""
+        """Create the Node unless it exists, and set its labels, taints and status. Raises StatusError.
+
+        Labels and taints that are right are not written, as a webhook that is itself a pod here may review the write.
+        """
         node = {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": self._machine.name, "labels": self._labels()},
             "spec": {"podCIDR": self._machine.cidr, "podCIDRs": [self._machine.cidr]},
         }
-        if self._registry.find("nodes", "", self._machine.name) is None:
-            await self._registry.create("nodes", node)
-        await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
+        stored = self._registry.find("nodes", "", self._machine.name)
+        if stored is None:
+            stored = await self._registry.create("nodes", node)
+        refreshed = copy.deepcopy(stored)
+        self._refresh_spec(refreshed)
+        if refreshed != stored:
+            await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
         await self._write_status()
+        self._is_registered = True
+
+    async def run(self) -> None:
+        """Register the node, unless `register` has done that, and keep its Lease and status up to date.
+
+        A write that fails is logged and tried again, after RETRY_S to RETRY_MAX_S.
+        """
+        delay_s = RETRY_S
+        while True:
+            try:
+                if not self._is_registered:
+                    await self.register()
+                delay_s = RETRY_S
+                await self.heartbeat()
+            except StatusError as error:
+                _log.warning("the Node cannot be written: %s", error.message)
+            await self._clock.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_MAX_S)
 
     async def heartbeat(self) -> None:
         """Renew the Lease every `heartbeat_s` seconds until cancelled. Raises StatusError.
@@ -100,7 +135,7 @@ class NodeObject:
 
     def _labels(self) -> dict[str, str]:
         """The labels of the node: those that every kubelet sets, then those of the settings."""
-        name, node_info = self._machine.name, self._machine.info
+        name, node_info = self._machine.name, self._machine.node_info
         return {
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": node_info["operatingSystem"],
@@ -119,11 +154,11 @@ class NodeObject:
             del spec["taints"]
 
     async def _write_status(self) -> None:
-        """Write the status of the node; a condition that stays as it is keeps its transition time."""
+        """Write the status; a condition whose status stays keeps its transition time. Raises StatusError."""
         self._was_short_of_pids = self._is_short_of_pids()
 
-        def change(node: Object) -> None:
-            """Set the status; a new field of it is an entry here."""
+        def set_status(node: Object) -> None:
+            """Set the fields that this node knows; a new field is an entry here."""
             now = rfc3339(self._clock.now_ns())
             status = node.setdefault("status", {})
             former = {condition["type"]: condition for condition in status.get("conditions") or []}
@@ -138,11 +173,11 @@ class NodeObject:
                     {"type": "Hostname", "address": self._machine.name},
                 ],
                 "daemonEndpoints": {"kubeletEndpoint": {"Port": self._machine.endpoint_port}},
-                "nodeInfo": dict(self._machine.info),
+                "nodeInfo": dict(self._machine.node_info),
                 "conditions": conditions,
             }
 
-        await self._registry.mutate("nodes", "", self._machine.name, change, subresource="status")
+        await self._registry.mutate("nodes", "", self._machine.name, set_status, subresource="status")
 
     def _conditions(self) -> list[Object]:
         """The conditions of the node, without times. A new one: an entry here, or of `MachineInfo.limitations`."""
@@ -153,7 +188,7 @@ class NodeObject:
         return [
             *(_condition(type_, "False", reason, message) for type_, reason, message in pressures),
             self._pid_pressure(),
-            *(_capability(type_, limitation) for type_, limitation in self._machine.limitations.items()),
+            *(_limitation_condition(type_, limitation) for type_, limitation in self._machine.limitations.items()),
             _condition("Ready", "True", "KubeletReady", "podscaler runs pods as processes of this machine"),
         ]
 
@@ -169,7 +204,7 @@ class NodeObject:
         return _condition(PID_PRESSURE, "False", "KubeletHasSufficientPID", message)
 
     def _is_short_of_pids(self) -> bool:
-        return self._machine.processes.is_short(self._processes_in_use())
+        return self._machine.process_limits.is_short(self._count_processes())
 
     async def _renew_lease(self) -> None:
         """Renew the Lease of the node; it is created if it was deleted. Raises StatusError."""
@@ -192,7 +227,7 @@ class NodeObject:
             await self._registry.create("leases.coordination.k8s.io", lease)
 
 
-def _capability(type_: str, limitation: str) -> Object:
+def _limitation_condition(type_: str, limitation: str) -> Object:
     """A condition of ours: whether the machine provides something; `limitation` says why not, empty if it does."""
     if limitation:
         return _condition(type_, "False", "NotPossible", limitation)

@@ -1,13 +1,15 @@
 """The node agent of the control plane, its kubelet: runs the pods that are bound to the node until it is stopped.
 
-`up` makes one `NodeAgent` and runs it beside the API server. At its start it kills orphaned processes of an earlier run
-and registers the Node. Then it watches pods: unbound pods are passed to the scheduler's `Binder`, and each pod of this
-node gets a worker. A worker that fails is started again; a failure of one pod does not affect others.
+`podscaler.cli.up.machine` makes one `NodeAgent` and runs it beside the API server. At its start it kills orphaned
+processes of an earlier run and registers the Node. Then it watches pods: unbound pods are passed to the scheduler's
+`Binder`, and each pod of this node gets a worker. A worker that fails is started again; a failure of one pod does not
+affect others. Another watch or periodic task is a task of `run`.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,7 +49,7 @@ from podscaler.controlplane.registry.registry import Object, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0
-"""The delay before a failed worker is run again, and between two heartbeats."""
+"""The delay before a failed worker is run again."""
 STOP_SLACK_S: Final = 10.0
 """The seconds that `stop` waits for workers in addition to the grace period of containers."""
 ROOT_WARNING: Final = (
@@ -64,9 +66,10 @@ class RunningContainer:
     """A container that has a process.
 
     Attributes:
+        container: the container's name.
         pid: the main process.
         started_ns: the start of the main process, in nanoseconds since the epoch.
-        commands: the pids of the commands that clients run in it (exec).
+        command_pids: the pids of the commands that clients run in it (exec).
     """
 
     pod_namespace: str
@@ -75,7 +78,7 @@ class RunningContainer:
     container: str
     pid: int
     started_ns: int
-    commands: frozenset[int] = frozenset()
+    command_pids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ NO_SERVICES: Final = NodeServices()
 
 
 class NodeAgent:
-    """Registers one node and runs the pods that are bound to it.
+    """Registers one node and runs the pods that are bound to it: `run`, then `stop`.
 
     Args:
         registry: reads pods, and writes their statuses, the Node and events.
@@ -148,7 +151,7 @@ class NodeAgent:
         return self._deps.node_name if self._deps else ""
 
     def running_containers(self) -> list[RunningContainer]:
-        """All containers that have a process now."""
+        """All containers that have a process now, for `podscaler.controlplane.metrics.resource.sampler`."""
         containers = []
         for pod, worker in self._workers.values():
             meta = pod["metadata"]
@@ -160,9 +163,9 @@ class NodeAgent:
                     container=process.name,
                     pid=process.pid,
                     started_ns=process.started_ns,
-                    commands=process.commands,
+                    command_pids=process.command_pids,
                 )
-                for process in worker.running()
+                for process in worker.running_processes()
             ]
         return containers
 
@@ -174,7 +177,7 @@ class NodeAgent:
     def _has_processes(self, uid: str) -> bool:
         """Whether a container of the pod with this uid has a process."""
         worker = self._find_worker(uid)
-        return worker is not None and bool(worker.running())
+        return worker is not None and bool(worker.running_processes())
 
     def _find_worker(self, uid: str) -> Worker | None:
         """The worker of the pod with this uid, None if it has none."""
@@ -195,9 +198,10 @@ class NodeAgent:
             self._networks, self._network_limitation = await self._try_networks()
 
     async def run(self) -> None:
-        """Run pods until cancelled; may be called again after a failure. Raises StatusError, OSError, UsageError.
+        """Run pods until cancelled; may be called again after a failure.
 
-        Each watch and each periodic task of the node is a task here.
+        Raises StatusError, OSError, UsageError, PodNetworkError at the start, ExceptionGroup of the errors of its
+        tasks.
         """
         if self._deps is None or self._node_object is None:
             self._deps, self._node_object = await self._start()
@@ -206,7 +210,7 @@ class NodeAgent:
         self._recorders += [deps.events, scheduler_events]
         binder = Binder(self._registry, self._clock, scheduler_events, deps.node_name)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._heartbeat(node_object))
+            group.create_task(node_object.run())
             group.create_task(self._watch_nodes(binder))
             group.create_task(self._watch_pods(deps, binder))
             for resource in ("configmaps", "secrets", TRUST_BUNDLES):
@@ -225,7 +229,7 @@ class NodeAgent:
                 )
 
     async def stop(self) -> None:
-        """Stop all containers and keep their objects; the caller cancels `run` before."""
+        """Stop all containers and keep their objects; the caller cancels `run` before. Raises PodNetworkError."""
         self._is_stopping = True
         for _, worker in self._workers.values():
             worker.shut_down()
@@ -247,17 +251,17 @@ class NodeAgent:
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> tuple[Dependencies, NodeObject]:
-        """Detect what the machine can do, end orphaned processes, and register the node.
+        """Detect what the machine can do, kill orphaned processes, register the node, and remove files of deleted pods.
 
-        Raises StatusError, OSError, UsageError.
+        Raises StatusError, OSError, UsageError, PodNetworkError.
         """
         host = await self._threads.run(startup.detect_host, self._paths, self._settings)
-        if host.killed:
-            _log.warning("%d orphaned processes of an earlier run were killed", host.killed)
+        if host.killed_orphans:
+            _log.warning("%d orphaned processes of an earlier run were killed", host.killed_orphans)
         if host.capabilities.user == process_limits.ROOT:
             _log.warning(ROOT_WARNING)
         if limitation := _low_port_limitation(host.capabilities):
-            _log.warning("ports below %d: %s", host.capabilities.first_port, limitation)
+            _log.warning("ports below %d: %s", host.capabilities.unprivileged_port_start, limitation)
         await self._open_networks()
         port = await self._start_endpoints(host.node_name) if self._start_endpoints is not None else 0
         machine = MachineInfo(
@@ -265,20 +269,21 @@ class NodeAgent:
             address=self._addresses.node_address,
             cidr=self._addresses.cidr,
             capacity=host.capacity,
-            info=host.info,
-            limitations={
+            node_info=host.node_info,
+            limitations={  # each becomes a condition of the Node
                 "PrivateMounts": host.capabilities.mount_error,
                 "ResourceLimitsEnforced": host.cgroups if isinstance(host.cgroups, str) else "",
-                node.PROCESS_LIMITS: host.capabilities.processes.limitation(cgroups.pids_error(host.cgroups)),
+                node.PROCESS_LIMITS: host.capabilities.process_limits.limitation(cgroups.pids_error(host.cgroups)),
                 "PodAddresses": _address_limitation(self._addresses),
                 "LowPorts": _low_port_limitation(host.capabilities),
                 "PodNetworks": self._network_limitation or "",
             },
             endpoint_port=port,
-            processes=host.capabilities.processes,
+            process_limits=host.capabilities.process_limits,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
-        await node_object.register()
+        with suppress(StatusError):  # `NodeObject.run` tries it again
+            await node_object.register()
         stored_uids = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
         await self._threads.run(startup.remove_orphaned_pods, self._paths, stored_uids)
         return self._make_dependencies(host), node_object
@@ -302,7 +307,7 @@ class NodeAgent:
         return networks, ""
 
     def _make_dependencies(self, host: DetectedHost) -> Dependencies:
-        """The parts of the node that the workers of all pods share."""
+        """The parts of the node that the workers of all pods share; the event recorder and others are made here."""
         return Dependencies(
             registry=self._registry,
             settings=self._settings,
@@ -331,18 +336,9 @@ class NodeAgent:
         """The translator of low ports, None where the machine needs or allows none."""
         if not capabilities.translates_ports:
             return None
-        return PortTranslator(self._addresses, first_port=capabilities.first_port)
+        return PortTranslator(self._addresses, unprivileged_port_start=capabilities.unprivileged_port_start)
 
     # --- watches --------------------------------------------------------------------------------------------------
-
-    async def _heartbeat(self, node_object: NodeObject) -> None:
-        """Keep the Lease and the status of the Node up to date; a write that fails is logged and tried again."""
-        while True:
-            try:
-                await node_object.heartbeat()
-            except StatusError as error:
-                _log.warning("the node's heartbeat cannot be written: %s", error.message)
-            await self._clock.sleep(RETRY_S)
 
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
@@ -354,7 +350,7 @@ class NodeAgent:
                     await self._bind(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:
-        """Bind new pods, and give changes of pods of this node to their workers."""
+        """Bind unbound pods, and pass changes of pods of this node to their workers."""
         async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
             pod = change.object
             node_name = pod["spec"].get("nodeName")
@@ -366,10 +362,14 @@ class NodeAgent:
                 self._dispatch(deps, pod)
 
     async def _watch_volume_objects(self, resource: str) -> None:
-        """Write changed objects of a kind into the volumes of pods, and follow the ConfigMap of images."""
+        """Write changed objects of a resource into the volumes of pods, and follow the ConfigMap of images.
+
+        Args:
+            resource: `configmaps`, `secrets` or TRUST_BUNDLES.
+        """
         async for change in self._registry.watch_renewed(resource):
             meta = change.object["metadata"]
-            namespace = meta.get("namespace")  # None: the kind has none, and pods of all namespaces can have it
+            namespace = meta.get("namespace")  # None: cluster-scoped, and pods of all namespaces can use it
             if (resource, namespace, meta["name"]) == ("configmaps", image_map.NAMESPACE, image_map.NAME):
                 await self._update_images({} if change.type == "DELETED" else change.object.get("data") or {})
             for pod, worker in list(self._workers.values()):
@@ -387,7 +387,7 @@ class NodeAgent:
             translator.update_service(change.object, is_gone=change.type == "DELETED")
 
     def _forget_deleted(self) -> None:
-        """Stop the workers of pods that were deleted between two watches."""
+        """Stop the workers of pods that were deleted between two watches; called when a new watch begins."""
         if not self._workers:
             return
         stored_uids = {pod["metadata"]["uid"] for pod in self._registry.list("pods")}
@@ -403,7 +403,10 @@ class NodeAgent:
             _log.warning("pod %s cannot be bound: %s", pod["metadata"]["name"], error.message)
 
     def _dispatch(self, deps: Dependencies, pod: Object) -> None:
-        """Pass the new version to the pod's worker, or start a worker."""
+        """Pass the new version to the pod's worker, or start a worker, unless the pod has ended or the node stops.
+
+        A new kind of worker is a case here.
+        """
         uid = pod["metadata"]["uid"]
         former_and_worker = self._workers.get(uid)
         if former_and_worker is not None:
@@ -451,7 +454,10 @@ def _is_over(pod: Object) -> bool:
 
 
 def _concerns_worker(former: Object, pod: Object) -> bool:
-    """Whether a new version concerns the worker: changes of the status do only where the pod has readiness gates."""
+    """Whether a new version concerns the worker, which writes the status itself.
+
+    Changes of the status do only where the pod has readiness gates, whose conditions others write.
+    """
     if _without_version(former) != _without_version(pod):
         return True
     return bool(pod["spec"].get("readinessGates")) and former.get("status") != pod.get("status")

@@ -1,8 +1,9 @@
 """Exec, attach and port-forward on the node: implements `pod_connections.PodConnections` for its pods.
 
-`node_agent` makes one `NodeConnections`, which `up` passes to the API server. Ports are connected at the address that
-the node gave the pod, never at the address in its status, which a client may have written. A declared port that is not
-bound itself is connected at the port that replaces it (`port_map`).
+`kubelet.node_agent` makes one `NodeConnections`, which `podscaler.cli.up.machine` passes to the API server; the scraper
+of `podscaler.controlplane.metrics` uses `locate`. Ports are connected at the address that the node gave the pod, never
+at the address in its status, which a client may have written. A declared port that is not bound itself is connected at
+the port that replaces it (`podscaler.api.port_map`).
 """
 
 import asyncio
@@ -65,22 +66,22 @@ class NodeConnections:
 
     Args:
         find_run: a pod's uid and a container's name -> the running container, or None.
-        is_running: whether the pod with this uid has running containers.
+        has_processes: whether a container of the pod with this uid has a process.
         addresses: the addresses of the node and its pods.
-        networks: returns the network namespaces of pods, None if they have none.
+        get_networks: returns the network namespaces of pods, None if they have none.
     """
 
     def __init__(
         self,
         find_run: Callable[[str, str], ContainerRun | None],
-        is_running: Callable[[str], bool],
+        has_processes: Callable[[str], bool],
         addresses: AddressBlock,
-        networks: Callable[[], PodNetworks | None] = lambda: None,
+        get_networks: Callable[[], PodNetworks | None] = lambda: None,
     ) -> None:
         self._find_run = find_run
-        self._is_running = is_running
+        self._has_processes = has_processes
         self._addresses = addresses
-        self._networks = networks
+        self._get_networks = get_networks
 
     def find_container(self, pod: Object, container: str) -> ContainerSessions | None:
         """The container, None unless it runs."""
@@ -88,17 +89,17 @@ class NodeConnections:
 
     def is_running(self, pod: Object) -> bool:
         """Whether a container of the pod runs."""
-        return self._is_running(pod["metadata"]["uid"])
+        return self._has_processes(pod["metadata"]["uid"])
 
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
-        """Connect to a port of the pod, as its manifest numbers it. Raises SessionFailure."""
+        """Connect to a port of the pod, which is numbered as in its manifest. Raises SessionFailure."""
         location = self.locate(pod, port)
         if location is None:
             raise SessionFailure("the pod has no address")
         host, real_port = location
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
-                reader, writer = await self._open(host, real_port)
+                reader, writer = await self._open_connection(host, real_port)
         except TimeoutError:
             raise SessionFailure(f"dial tcp4 {host}:{real_port}: i/o timeout") from None
         except OSError as error:
@@ -106,19 +107,19 @@ class NodeConnections:
             raise SessionFailure(f"dial tcp4 {host}:{real_port}: connect: {reason}") from error
         return PortConnection(reader, writer)
 
-    async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a pod: in its network namespace to localhost, as kubelet does it, and then to its address.
+    async def _open_connection(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the pod at the address `host`. Raises OSError.
 
-        Raises OSError.
+        A pod with a network namespace is connected at its localhost, as kubelet does it, or else at its address.
         """
-        networks = self._networks()
+        networks = self._get_networks()
         if networks is not None and networks.find(host):
             pod_socket = await asyncio.to_thread(networks.open_socket, host)
             try:
                 pod_socket.setblocking(False)
                 await asyncio.get_running_loop().sock_connect(pod_socket, (LOCALHOST, port))
                 return await asyncio.open_connection(sock=pod_socket, limit=BUFFER_BYTES)
-            except ConnectionRefusedError:
+            except ConnectionRefusedError:  # the program may listen on the pod's address alone
                 pod_socket.close()
             except BaseException:
                 pod_socket.close()

@@ -1,7 +1,7 @@
 """Prepares the node before it runs its first pod: directories, orphaned processes, and facts about this host.
 
-`node_agent` calls `detect_host` at its start, and removes the files of pods with it. All functions block and are called
-in a thread.
+`kubelet.node_agent` calls `detect_host` at its start, then `remove_orphaned_pods`, and `remove_pod` after the end of a
+pod. All functions block and are called in a thread.
 """
 
 import os
@@ -28,6 +28,7 @@ from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 
 KUBELET_VERSION: Final = "v1.37.0"
+"""The release whose kubelet this one is like; the Node and /metrics (`kubelet.server.kubelet_pages`) have it."""
 INSTANCE_BYTES: Final = 16
 """Random bytes in the id of a data directory."""
 
@@ -40,18 +41,18 @@ class DetectedHost:
 
     Attributes:
         instance: the id of the data directory.
-        killed: how many orphaned processes of an earlier run were killed.
+        killed_orphans: how many orphaned processes of an earlier run were killed.
         cgroups: the cgroup that is delegated to `up`, or why there is none.
-        capacity, info: the Node's status.capacity and status.nodeInfo.
+        capacity, node_info: the Node's status.capacity and status.nodeInfo.
     """
 
     instance: str
     node_name: str
-    killed: int
+    killed_orphans: int
     capabilities: Capabilities
     cgroups: Cgroups | str
     capacity: Mapping[str, str]
-    info: Mapping[str, str]
+    node_info: Mapping[str, str]
 
 
 def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
@@ -61,21 +62,22 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     """
     paths.make()
     images.write_programs(paths.programs, images.MACHINE_BUSYBOX)
-    instance = _instance(paths)
-    killed = orphaned_processes.kill_orphans(paths.processes, instance)
+    instance = _ensure_instance(paths)
+    killed_orphans = orphaned_processes.kill_orphans(paths.process_records, instance)
     return DetectedHost(
         instance=instance,
         node_name=node_name(settings, paths.node_name),
-        killed=killed,
+        killed_orphans=killed_orphans,
         capabilities=capabilities.detect(paths.root),
-        cgroups=cgroups.find(),
+        cgroups=cgroups.set_up(),
         capacity=capacity(settings),
-        info=node_info(),
+        node_info=node_info(),
     )
 
 
 def node_name(settings: KubeletSettings, name_file: Path) -> str:
-    """The node's name: the setting, or that of the last run, or the host name, which is stored. Raises UsageError.
+    """The node's name: the setting, that of the last run, or the host name, which is stored. Raises OSError,
+    UsageError.
 
     Args:
         name_file: the file with the name of the last run; it may be missing.
@@ -111,11 +113,11 @@ def capacity(settings: KubeletSettings) -> dict[str, str]:
 
 def node_info() -> dict[str, str]:
     """Node.status.nodeInfo; what cannot be read is empty."""
-    machine_id = _first_line("/etc/machine-id")
+    machine_id = _read_line("/etc/machine-id")
     return {
         "machineID": machine_id,
         "systemUUID": machine_id,
-        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+        "bootID": _read_line("/proc/sys/kernel/random/boot_id"),
         "kernelVersion": platform.release(),
         "osImage": _os_image(),
         "containerRuntimeVersion": f"podscaler://{__version__}",
@@ -126,7 +128,7 @@ def node_info() -> dict[str, str]:
     }
 
 
-def _first_line(path: str) -> str:
+def _read_line(path: str) -> str:
     """The content of a file with one line, empty if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
@@ -142,8 +144,8 @@ def _os_image() -> str:
         return f"{platform.system()} {platform.release()}"
 
 
-def _instance(paths: NodePaths) -> str:
-    """The id of the data directory, created at the first start."""
+def _ensure_instance(paths: NodePaths) -> str:
+    """The id of the data directory, created at the first start. Raises OSError."""
     try:
         instance = paths.instance.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -156,17 +158,17 @@ def _instance(paths: NodePaths) -> str:
 
 
 def remove_orphaned_pods(paths: NodePaths, stored_uids: Iterable[str]) -> None:
-    """Remove the files of pods that were deleted while the node did not run.
+    """Remove the files of pods that were deleted while the node did not run. Raises OSError.
 
     Args:
         stored_uids: the uids of all pods that exist.
     """
-    existing = set(stored_uids)
+    kept_names = set(stored_uids)
     for folder in paths.pods.iterdir():
-        if folder.name not in existing:
+        if folder.name not in kept_names:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_pod(paths: NodePaths, uid: str) -> None:
-    """Remove the files of one pod."""
+    """Remove the files of one pod, if there are any. Raises UnsafeName."""
     shutil.rmtree(paths.pod(uid), ignore_errors=True)

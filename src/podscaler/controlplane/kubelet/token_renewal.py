@@ -1,7 +1,8 @@
 """Renews the service account tokens in pods' volumes before they expire.
 
-`node_agent` runs it beside the pod workers. A token is renewed after 80 % of its lifetime, at the latest after a day;
-its age is that of its file, so that a restart of the node changes nothing. The file is replaced atomically.
+`kubelet.node_agent` runs `run` beside the pod workers; `kubelet.volumes.volumes` writes the first token. A token is
+renewed after 80 % of its lifetime, at the latest after a day; its age is that of its file, so that a restart of the
+node changes nothing. The file is replaced atomically.
 
 Source: pkg/kubelet/token/token_manager.go (kubelet); "Launch a Pod using service account token projection" (Kubernetes
 documentation).
@@ -22,6 +23,7 @@ from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.registry.registry import Object
 
 PERIOD_S: Final = 60.0
+"""The delay between two checks of all tokens."""
 DUE_RATIO: Final = 0.8
 """Of a token's lifetime: the age at which it is renewed, but at most DUE_MAX_S."""
 DUE_MAX_S: Final = 24 * 3600.0
@@ -31,17 +33,16 @@ _log = logging.getLogger(__name__)
 
 
 async def run(
-    pods: Callable[[], Sequence[Object]], issue: IssueToken, *, paths: NodePaths, threads: ThreadPool, clock: Clock
+    list_pods: Callable[[], Sequence[Object]], issue: IssueToken, *, paths: NodePaths, threads: ThreadPool, clock: Clock
 ) -> None:
-    """Check the tokens of `pods()` every PERIOD_S seconds until cancelled, and renew those that are due.
+    """Check all tokens every PERIOD_S seconds until cancelled, and renew those that are due; failures are logged.
 
     Args:
-        pods: the pods of the node, as JSON objects.
-        issue: issues tokens.
+        list_pods: returns the pods of the node, as JSON objects.
     """
     while True:
         await clock.sleep(PERIOD_S)
-        for pod in pods():
+        for pod in list_pods():
             for volume_name, source in _token_sources(pod):
                 folder = paths.volume(pod["metadata"]["uid"], volume_name)
                 try:
@@ -85,6 +86,6 @@ def _token_sources(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def _renew_after_ns(source: Mapping[str, Any]) -> int:
-    """The age in nanoseconds at which the token of a source is renewed."""
+    """The age in nanoseconds at which the token of a core/v1 ServiceAccountTokenProjection is renewed."""
     life_s = source.get("expirationSeconds") or volume_files.TOKEN_LIFE_S
     return int(min(life_s * DUE_RATIO, DUE_MAX_S) * NANOSECONDS)

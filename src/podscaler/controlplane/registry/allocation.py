@@ -1,9 +1,9 @@
 """Defines the interface by which a write allocates cluster-wide values (clusterIPs, node ports) to its object.
 
-`object_writer` calls the kind's `Allocator` between the preparation of an object and its validation, also for dry runs;
-`network.cluster_ips` is the only one, for Services. Decisions about writes are serial, so no other write sees the
-values of a refused one. The life of an `Allocation`: `commit` when the write is decided, else `release`; `undo` if the
-commit to disk fails later.
+`registry.object_writer` calls the kind's `Allocator` between the preparation of an object and its validation, also for
+dry runs; `network.cluster_ips` has the only one, for Services; another one is registered by `Objects.set_allocator`.
+Decisions about writes are serial, so no other write sees the values of a refused one. The life of an `Allocation`:
+`commit` when the write is decided, else `release`; `undo` if the commit to disk fails later.
 
 Source: kube-apiserver's generic registry store (BeginCreate, BeginUpdate).
 """

@@ -1,6 +1,7 @@
 """Plans a delete: whether the object gets a deletionTimestamp ("is marked"), is removed, or both.
 
-`object_writer` calls it inside a transaction. The functions do no I/O.
+`registry.object_writer` calls it inside a transaction, after `registry.objects` checked the options. Nothing here does
+I/O or stores. A rule of one kind is a hook of its `Strategy` (`api.resource.resources`).
 
 1. If a precondition fails, the delete is refused.
 2. A propagation policy adds the finalizer `orphan` or `foregroundDeletion` (or removes both) for the garbage collector.
@@ -71,14 +72,13 @@ def check_preconditions(resource: Resource, stored: Entry, options: DeleteOption
 
 
 def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
-    """The plan of a delete with these options; `stored` may be changed in place."""
+    """The plan of a delete with these options, which meets the preconditions; `stored` is changed in place."""
     metadata = stored["metadata"]
-    if resource.strategy.grace_period_s is not None and _is_pending(metadata, options):
+    if resource.strategy.grace_period_s is not None and _keeps_deadline(metadata, options):
         return DeletionPlan(marked=None, gone=False)
-    finalizers = _finalizers(resource, metadata.get("finalizers") or [], options)
-    metadata["finalizers"] = finalizers
-    if not finalizers:
-        del metadata["finalizers"]
+    finalizers = _finalizers(resource, metadata.pop("finalizers", None) or [], options)
+    if finalizers:
+        metadata["finalizers"] = finalizers
     is_graceful = _mark_gracefully(resource, stored, options, now_ns)
     is_held = bool(finalizers) or resource.strategy.is_held(stored)
     if not is_graceful and is_held:
@@ -94,13 +94,13 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
 
 def is_last_finalizer_removed(resource: Resource, new: Object, old: Object) -> bool:
     """Whether the update from `old` to `new` removed the last finalizer of a deleted object, which is then removed."""
-    stored = old["metadata"]
-    if not stored.get("deletionTimestamp") or stored.get("deletionGracePeriodSeconds", 0) != 0:
+    old_metadata = old["metadata"]
+    if not old_metadata.get("deletionTimestamp") or old_metadata.get("deletionGracePeriodSeconds", 0) != 0:
         return False
     return not new["metadata"].get("finalizers") and not resource.strategy.is_held(new)
 
 
-def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
+def _keeps_deadline(metadata: Object, options: DeleteOptions) -> bool:
     """Whether a graceful deletion is in progress and this delete does not shorten its grace period."""
     remaining_s = metadata.get("deletionGracePeriodSeconds", 0)
     if "deletionTimestamp" not in metadata or remaining_s == 0:
@@ -110,7 +110,10 @@ def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
 
 
 def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, now_ns: int) -> bool:
-    """Set deletionTimestamp (the deadline) and grace period; returns False if the object is to be removed at once."""
+    """Set deletionTimestamp (the deadline) and grace period, in place.
+
+    Returns False, and changes nothing, if there is no grace period to wait for.
+    """
     strategy, metadata = resource.strategy, obj["metadata"]
     if strategy.grace_period_s is None:
         return False
@@ -128,8 +131,8 @@ def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, no
 
 
 def _mark_immediately(metadata: Object, now_ns: int) -> None:
-    """Mark an object that stays only because of its finalizers."""
-    if "deletionGracePeriodSeconds" not in metadata:
+    """Mark, in place, an object that stays only because of its finalizers; an earlier deadline is kept."""
+    if "deletionGracePeriodSeconds" not in metadata:  # else it was raised when the object was marked first
         _raise_generation(metadata)
     now = rfc3339(now_ns)
     metadata["deletionTimestamp"] = min(metadata.get("deletionTimestamp", now), now)
@@ -137,7 +140,7 @@ def _mark_immediately(metadata: Object, now_ns: int) -> None:
 
 
 def _shorten_grace_period(metadata: Object, period_s: int) -> None:
-    """Set the deadline to `period_s` after the first delete."""
+    """Set the deadline to `period_s` after the first delete, in place."""
     deadline = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     began_ns = int(deadline.timestamp()) * NANOSECONDS - _duration_ns(metadata["deletionGracePeriodSeconds"])
     metadata["deletionTimestamp"] = rfc3339(began_ns + _duration_ns(period_s))
@@ -150,6 +153,7 @@ def _duration_ns(period_s: int) -> int:
 
 
 def _raise_generation(metadata: Object) -> None:
+    """Count the deletion in metadata.generation, as upstream does, in place; kinds without a generation keep none."""
     if metadata.get("generation", 0) > 0:
         metadata["generation"] += 1
 
@@ -162,15 +166,15 @@ def _requested_grace_period_s(options: DeleteOptions) -> int | None:
 
 
 def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
-    """`finalizers` with those of the garbage collector according to the policy."""
-    policy_finalizer = _wanted_finalizer(resource, finalizers, options)
+    """`finalizers`, of which the garbage collector's are replaced by the one of the policy."""
+    policy_finalizer = _policy_finalizer(resource, finalizers, options)
     if policy_finalizer in finalizers:
         return finalizers
     other_finalizers = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
     return [*other_finalizers, policy_finalizer] if policy_finalizer else other_finalizers
 
 
-def _wanted_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
+def _policy_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
     """The finalizer of the options' policy, else of an earlier delete, else the default; empty for background."""
     if resource.strategy.has_no_dependents:
         return ""

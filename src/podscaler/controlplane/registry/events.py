@@ -44,7 +44,7 @@ class EventRecorder:
         self._correlator = Correlator(random.Random())
         self._buffer: deque[tuple[Object, str, EventDraft]] = deque()
         self._last_at_ns = 0
-        self._writer: asyncio.Task[None] | None = None
+        self._writer_task: asyncio.Task[None] | None = None
         self._has_dropped = False
 
     def event(
@@ -69,13 +69,13 @@ class EventRecorder:
             _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns
         )
         self._buffer.append((obj, field_path, event))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
+        if self._writer_task is None or self._writer_task.done():
+            self._writer_task = asyncio.get_running_loop().create_task(self._write_buffered())
 
     async def flush(self) -> None:
         """Return once all events recorded so far are written or dropped."""
-        if self._writer is not None:
-            await self._writer
+        if self._writer_task is not None:
+            await self._writer_task
 
     async def _write_buffered(self) -> None:
         """Write the buffered events in batches; similar events of a batch become one."""

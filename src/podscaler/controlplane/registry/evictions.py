@@ -1,7 +1,8 @@
 """Evicts a pod: a delete that a PodDisruptionBudget can refuse.
 
-`handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `apps.disruption` writes the budgets' statuses. The
-allowed disruptions in the status are lowered before the pod is deleted, so that no two evictions use the same one.
+`apiserver.handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `controllers.apps.disruption` writes the
+budgets' statuses. The allowed disruptions in the status are lowered before the pod is deleted, so that no two evictions
+use the same one.
 
 Source: documentation "API-initiated Eviction"; kube-apiserver's error messages.
 """
@@ -37,15 +38,16 @@ async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteO
         now_ns: the time of the eviction, nanoseconds since the epoch.
 
     Raises:
-        StatusError: 404 if there is no such pod, 409 for a failed precondition, 403 if an admission plugin refuses it;
-            429 if the budget does not allow it now, 500 if the pod has several budgets.
+        StatusError: 404 if there is no such pod, 409 for a failed precondition, 422 for invalid options, 403 if an
+            admission plugin rejects it or too many evictions wait; 429 if the budget does not allow it now, 500 if the
+            pod has several budgets; and as every write of `objects`.
     """
     pod = objects.get(PODS, namespace, name).decode()
     budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
     if len(budgets) > 1:
         raise api_errors.error_without_reason(_SEVERAL_BUDGETS)
     for budget in budgets:
-        if not _is_free_unhealthy(pod, budget):
+        if not _needs_no_disruption(pod, budget):
             await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
     if not options.dry_run:
         options = await _mark_disrupted(objects, namespace, name, options=options, now_ns=now_ns)
@@ -57,8 +59,8 @@ async def _mark_disrupted(
 ) -> DeleteOptions:
     """Set the condition DisruptionTarget of the pod; returns the options of the delete that follows.
 
-    A pod that does not meet the preconditions is not changed: the delete refuses it. A resourceVersion precondition is
-    replaced by the version after this update.
+    A pod that does not meet the preconditions is not changed, and the delete fails with 409. A resourceVersion
+    precondition is replaced by the version after this update. Raises StatusError 404.
     """
     preconditions = options.preconditions
     is_met = False
@@ -113,7 +115,7 @@ def _selects(budget: Object, labels: Object) -> bool:
         return False
 
 
-def _is_free_unhealthy(pod: Object, budget: Object) -> bool:
+def _needs_no_disruption(pod: Object, budget: Object) -> bool:
     """Whether a pod that is not ready needs no allowed disruption: by policy, or because enough pods are healthy."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
@@ -133,7 +135,7 @@ async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, no
 
     def change(budget: Object) -> Object:
         status = budget.setdefault("status", {})
-        _check_budget(budget, status)
+        _check_budget(budget)
         disrupted = status.setdefault("disruptedPods", {})
         if len(disrupted) > MAX_DISRUPTED_PODS:
             raise api_errors.forbidden(
@@ -147,9 +149,9 @@ async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, no
     await objects.update(BUDGETS, pod["metadata"]["namespace"], budget_name, change, options=update)
 
 
-def _check_budget(budget: Object, status: Object) -> None:
+def _check_budget(budget: Object) -> None:
     """Raise StatusError 429 if the budget's status is outdated or allows no disruption."""
-    name = budget["metadata"]["name"]
+    name, status = budget["metadata"]["name"], budget["status"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _too_many(f"The disruption budget {name} is still being processed by the server.", wait_s=_RETRY_AFTER_S)
     if status.get("disruptionsAllowed", 0) <= 0:

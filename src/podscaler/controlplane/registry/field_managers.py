@@ -1,8 +1,9 @@
 """Computes metadata.managedFields (which manager owns which fields) at every write, by `api.managed_fields`.
 
-`object_writer` calls it inside a transaction, `objects` for Scales, the API server for apply patches. An *entry* is an
-element of managedFields. For example kubectl sets spec.replicas of a Deployment: the entry of the manager `kubectl`
-gains `f:spec.f:replicas`, the entry of the former owner loses it.
+`registry.object_writer` calls it inside a transaction, `registry.scale_field_managers` for Scales,
+`apiserver.handlers.patching` and `server_side_apply` for apply patches. An *entry* is an element of managedFields. For
+example kubectl sets spec.replicas of a Deployment: the entry of the manager `kubectl` gains `f:spec.f:replicas`, the
+entry of the former owner loses it.
 
 Differs: objects are compared after the fields that a write cannot change (the status, for a write of the object) were
 carried over; kube-apiserver compares what the client sent without those fields. The result is the same.
@@ -17,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from podscaler.api.crd import webhook_conversion
+from podscaler.api.crd.webhook_conversion import ConversionNeeded
 from podscaler.api.machinery import field
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.managed_fields import field_sets, managed_kinds, manager_names, message_types, structural_types
@@ -56,24 +59,25 @@ class Update:
 
     Attributes:
         old, new: the object before and after, as stored (storage version), without managedFields.
-        seen: `new` with the fields that managers own; some kinds leave out others (`Strategy.seen_by_managers`).
+        new_as_managed: `new`, with overridden fields as they were sent (`Strategy.seen_by_managers`); the same dict if
+            there are none.
         stored_entries: the entries of the stored object.
-        sent: the entries that the client sent, None if it sent none.
+        sent_entries: the entries that the client sent and that differ from the stored ones; None if it sent none.
         now_ns: the time of the write, nanoseconds since the epoch.
         subresource: the subresource of the request, empty for the object itself.
     """
 
     old: Object
     new: Object
-    seen: Object
+    new_as_managed: Object
     stored_entries: Sequence[Any]
-    sent: Sequence[Any] | None
+    sent_entries: Sequence[Any] | None
     now_ns: int
     subresource: str = ""
 
 
 class FieldManagers:
-    """Computes the managedFields of all served kinds.
+    """Computes the managedFields of all served kinds; `version` arguments are apiVersions (`apps/v1`).
 
     Args:
         resources: the served kinds by `Resource.key`; the mapping may change.
@@ -83,7 +87,7 @@ class FieldManagers:
         self._resources = resources
 
     def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
-        """How the fields of a kind are tracked when it is written through a subresource (`status`), or itself."""
+        """How fields are tracked in writes through a subresource (`status`), or (empty) of the object itself."""
         find = partial(self._find_version, resource)
         ignored = _ignored_fields(resource, subresource)
         versions = Versions(partial(_find_type, find), partial(_converted, find), ignored)
@@ -97,41 +101,60 @@ class FieldManagers:
         kind = self.kind(resource)
         stored = str(obj["apiVersion"])
         version = author.api_version or stored
-        sent = obj["metadata"].get("managedFields")
+        sent_entries = obj["metadata"].get("managedFields")
         new = _stored_form(self._find_version(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
         return managed_kinds.entries_after_create(
-            kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns))
+            kind, new, sent_entries, kind.writer(author.manager, version, rfc3339(now_ns))
         )
 
     def entries_after(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
         """The entries after an update, and whether it changes the object or its entries (other than their times).
 
+        An object without entries is not tracked: it gets none.
+
         Args:
             resource: the kind.
             update: the update.
             author: the writer; None if the sent entries replace the stored ones.
+
+        Raises ConversionNeeded.
         """
         is_same = object_preparation.is_same(update.new, update.old)
         if author is None:
-            entries = update.stored_entries if update.sent is None else update.sent
+            entries = update.stored_entries if update.sent_entries is None else update.sent_entries
         else:
-            base_entries = (
-                managed_kinds.entries_before_update(update.stored_entries, None if update.subresource else update.sent)
-                or []
-            )
+            sent_entries = None if update.subresource else update.sent_entries  # as upstream, which ignores them there
+            base_entries = managed_kinds.entries_before_update(update.stored_entries, sent_entries) or []
             is_unaffected = not base_entries or (
-                is_same and update.seen is update.new and base_entries is update.stored_entries
+                is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
             )
-            entries = base_entries if is_unaffected else self._updated(resource, update, base_entries, author)
+            entries = base_entries
+            if not is_unaffected:
+                entries = self._updated_if_convertible(resource, update, base_entries, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
+    def _updated_if_convertible(
+        self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author
+    ) -> Sequence[Any]:
+        """The entries after an update; the stored ones if a conversion webhook fails, as upstream keeps them then."""
+        try:
+            return self._updated(resource, update, base_entries, author)
+        except ConversionNeeded as needed:
+            if webhook_conversion.has_failed(needed):
+                return update.stored_entries
+            needed.is_optional = True
+            raise
+
     def _updated(self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author) -> Entries:
-        """The entries `base_entries` after an update by `author`, compared in the version that the author wrote."""
+        """The entries `base_entries` after an update by `author`, compared in the version that the author wrote.
+
+        Raises ConversionNeeded.
+        """
         kind = self.kind(resource, update.subresource)
         version = author.api_version or self.storage_version(resource)
-        old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.seen))
+        old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.new_as_managed))
         writer = kind.writer(author.manager, version, rfc3339(update.now_ns))
         return managed_kinds.entries_after_update(kind, old, new, base_entries, writer)
 
@@ -146,7 +169,10 @@ class FieldManagers:
         return self.kind(resource).versions.convert(obj, stored_version, version)
 
     def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
-        """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
+        """A copy of a stored object in `version` without managedFields, for apply patches.
+
+        Raises KeyError for a version that is not served, ConversionNeeded.
+        """
         target = self._find_version(resource, version)
         if target is None:
             raise KeyError(version)
@@ -270,6 +296,7 @@ def _converted(find: FindVersion, obj: Object, version: str, target_version: str
     Raises:
         KeyError: for a version that is not served.
         ConversionError: for an object that cannot be decoded.
+        ConversionNeeded: for an object that a webhook has to convert.
     """
     source, target = find(version), find(target_version)
     if source is None or target is None:

@@ -1,6 +1,6 @@
 """Generates names from `metadata.generateName`.
 
-`object_writer` calls it: the prefix `web-` becomes `web-x7k2p`.
+`registry.object_writer` calls it: the prefix `web-` becomes `web-x7k2p`.
 
 Source: the API conventions on generateName; apimachinery's alphabet has no vowels (no accidental words) and no
 characters that are easily confused.
@@ -16,5 +16,5 @@ ATTEMPTS = 8
 
 
 def generated_name(prefix: str, random: Random) -> str:
-    """`prefix`, cut so that the name has at most 63 characters, and five random characters."""
+    """`prefix`, cut so that the name has at most NAME_MAX_LENGTH characters, and SUFFIX_LENGTH random characters."""
     return prefix[: NAME_MAX_LENGTH - SUFFIX_LENGTH] + "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))

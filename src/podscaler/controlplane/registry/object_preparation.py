@@ -1,8 +1,8 @@
 """Prepares objects for create and update: sets server-side metadata, applies the kind's strategy, validates.
 
-`object_writer` calls it inside a transaction. `complete_new` and `complete_update` change the new object in place (uid,
-creationTimestamp, generation); the rules of a kind come from its `Strategy` (`api.resource`). metadata.managedFields
-belong to `field_managers`.
+`registry.object_writer` calls it inside a transaction. `complete_new` and `complete_update` change the new object in
+place (uid, creationTimestamp, generation); the rules of a kind come from its `Strategy` (`api.resource.resources`).
+metadata.managedFields belong to `registry.field_managers`.
 
 Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
 tests/conformance/golden/update-hpa.jsonl.
@@ -28,8 +28,8 @@ def set_namespace(obj: Object, namespace: str) -> None:
     `obj` names another namespace.
     """
     metadata = obj.setdefault("metadata", {})
-    named = metadata.get("namespace", "")
-    if namespace and named and named != namespace:
+    namespace_in_object = metadata.get("namespace", "")
+    if namespace and namespace_in_object and namespace_in_object != namespace:
         raise api_errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
@@ -52,8 +52,8 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
     metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now_ns)
     resource.strategy.prepare_create(obj)
-    metadata = obj["metadata"]  # the strategy may have replaced it
-    metadata["creationTimestamp"] = rfc3339(now_ns)
+    metadata = obj["metadata"]
+    metadata["creationTimestamp"] = rfc3339(now_ns)  # again: the strategy may have replaced the metadata
     if resource.strategy.has_generation:
         metadata["generation"] = 1
     _remove_empty(metadata)
@@ -68,29 +68,32 @@ def validate_new(resource: Resource, obj: Object) -> list[FieldError]:
 
 
 def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Carry over server-side metadata from `old` to `new`, apply the update strategy, and count the generation."""
+    """Carry over server-side metadata from `old` to `new`, apply the update strategy, and count the generation.
+
+    `subresource` is `status`, a key of `Strategy.prepare_subresource_update`, or empty for the object itself.
+    """
     metadata = new.setdefault("metadata", {})
     metadata.pop("managedFields", None)
     metadata.pop("selfLink", None)
     _prepare_update(resource, new, old, subresource)
     metadata = new["metadata"]
-    stored = old["metadata"]
+    old_metadata = old["metadata"]
     for name in _KEPT_IF_MISSING:
-        if not metadata.get(name) and name in stored:
-            metadata[name] = stored[name]
-    _copy_or_remove("creationTimestamp", metadata, stored)
-    if "deletionTimestamp" in stored:  # one that only the client sent is a field error
-        metadata["deletionTimestamp"] = stored["deletionTimestamp"]
-    if "deletionGracePeriodSeconds" in stored:
-        metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
-    _copy_or_remove("generation", metadata, stored)
+        if not metadata.get(name) and name in old_metadata:
+            metadata[name] = old_metadata[name]
+    _copy_or_remove("creationTimestamp", metadata, old_metadata)
+    if "deletionTimestamp" in old_metadata:  # one that only the client sent is a field error
+        metadata["deletionTimestamp"] = old_metadata["deletionTimestamp"]
+    if "deletionGracePeriodSeconds" in old_metadata:  # a changed one is a field error
+        metadata.setdefault("deletionGracePeriodSeconds", old_metadata["deletionGracePeriodSeconds"])
+    _copy_or_remove("generation", metadata, old_metadata)
     may_raise_generation = (
         resource.strategy.has_generation
         and subresource != "status"
         and subresource not in resource.strategy.prepare_subresource_update
     )
     if may_raise_generation and _spec_differs(resource, new, old):
-        metadata["generation"] = stored.get("generation", 0) + 1
+        metadata["generation"] = old_metadata.get("generation", 0) + 1
     _remove_empty(metadata)
 
 
@@ -115,6 +118,8 @@ def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> O
         resource: the kind under which the object is stored.
         obj: the object in the storage version.
         old: a stored object; the parts that `obj` shares with it (the identical dicts) are in that form already.
+
+    Raises ConversionNeeded for a kind that a webhook converts.
     """
     message = _message_of(resource)
     return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
@@ -145,7 +150,7 @@ def is_same(new: Object, old: Object) -> bool:
 
 
 def _message_of(resource: Resource) -> str:
-    """The schema's message of the storage version, empty for kinds without a schema."""
+    """The name of the storage version in `api.schema.schema`, empty for kinds without a schema."""
     messages = (served.message for served in resource.versions if served.version == resource.storage_version)
     message = next(messages, "")
     return message if schema.find_message(message) else ""
@@ -163,14 +168,15 @@ def _prepare_update(resource: Resource, new: Object, old: Object, subresource: s
 
 
 def _spec_differs(resource: Resource, new: Object, old: Object) -> bool:
+    """Whether the parts of a kind whose changes count in metadata.generation differ in meaning."""
     spec_of = resource.strategy.spec_of
     return not semantics.same(spec_of(new), spec_of(old))
 
 
-def _copy_or_remove(name: str, metadata: Object, stored: Object) -> None:
-    """Set a field of metadata to the stored one, in place; it is removed if the stored object lacks it."""
-    if name in stored:
-        metadata[name] = stored[name]
+def _copy_or_remove(name: str, metadata: Object, old_metadata: Object) -> None:
+    """Set a field of metadata to the old one, in place; it is removed if the old object lacks it."""
+    if name in old_metadata:
+        metadata[name] = old_metadata[name]
     else:
         metadata.pop(name, None)
 

@@ -1,8 +1,13 @@
 """Decides creates, updates and deletes inside a transaction (the place of kube-apiserver's generic registry store).
 
-`Objects` calls it through the store. The order of checks is kube-apiserver's, as clients see the first error only:
-preconditions, the change itself, admission, the resourceVersion, the kind's preparation (`object_preparation`),
-allocation (`allocation`), validation, uniqueness.
+`registry.objects` passes the methods of `ObjectWriter` to `storage.store.Store.write`. Clients see the first error
+only, so the order of the steps matters:
+
+* create: namespace, admission, generated name, preparation (`registry.object_preparation`), allocation
+  (`registry.allocation`), validation, quota, resourceVersion, uniqueness of the name;
+* update: preconditions, the change itself, admission, resourceVersion, preparation, allocation, validation, quota.
+
+A check of one kind is a hook of its `Strategy` (`api.resource.resources`); a check of all kinds goes into both methods.
 """
 
 import uuid
@@ -33,24 +38,23 @@ Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the new one; synchronous; may raise StatusError."""
 
 NAMESPACES = "namespaces"
-PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 @dataclass(slots=True)
 class Replacement:
-    """A `Change` for a PUT: the new object does not depend on the stored one, which is not decoded for it.
+    """A `Change` for a PUT: the new object does not depend on the stored one, so the change needs no copy of that.
 
     Attributes:
-        wanted: the new object.
-        replaced: the version that was replaced, None before the write.
+        new: the new object, which the write may change in place.
+        replaced: set by the write: the stored version that was replaced; None before.
     """
 
-    wanted: Object
+    new: Object
     replaced: Entry | None = None
 
     def __call__(self, stored: Object) -> Object:
         """See `Change`."""
-        return self.wanted
+        return self.new
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Deleted:
 
 class ObjectWriter:
     """Decides the writes of all served kinds; every method gets the transaction of one write.
+
+    An `object_key` is an `Entry.key`: `NAMESPACE/NAME`, or `NAME` for cluster-scoped kinds.
 
     Args:
         resources: the served kinds by `Resource.key`; the mapping may change.
@@ -104,85 +110,88 @@ class ObjectWriter:
             author: the writer, who becomes the manager of all fields; None to store the object's own managedFields.
             uid: the object's uid; empty to generate one.
 
-        Raises StatusError 400, 403, 404 (its namespace does not exist), 409, 422, 500.
+        Raises:
+            StatusError: 400, 403, 404 (its namespace, or a role that it names, does not exist), 409, 422, 500.
+            ConversionNeeded: a webhook has to convert the object first.
         """
         metadata = obj.setdefault("metadata", {})
-        if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
-            raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
-        self._set_type(resource, obj)
-        sent = managed_fields = metadata.get("managedFields")
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):  # of a webhook; nobody manages them
+        self._convert_for_hooks(resource, obj)
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):  # before managedFields: no manager owns them
             metadata.pop(name, None)
-        if author is not None:
+        sent_entries = metadata.get("managedFields")
+        managed_fields = sent_entries
+        if author is not None:  # without those sent entries that cannot be parsed
             managed_fields = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self.admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
         uid = uid or str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         object_preparation.complete_new(resource, obj, uid=uid, now_ns=transaction.now_ns)
-        allocate = self.allocators.get(resource.key, allocate_nothing)
+        allocate = self._allocator(resource, "")
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_new(resource, obj)
-            errors += field_managers.validate_entries(managed_fields if sent else None)
-            self._raise_invalid(resource, obj, errors)
-            self._check_unique(transaction, resource, obj["metadata"])
+            errors += field_managers.validate_entries(managed_fields if sent_entries else None)
+            self._check_no_errors(resource, obj, errors)
             if self.charge is not None:
                 self.charge(transaction, resource, obj, None)
+            self._check_new(transaction, resource, obj["metadata"])
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed_fields)
             return _put(transaction, resource, new, allocation)
 
     def apply(
-        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
+        self, transaction: Transaction, resource: Resource, object_key: str, change: Change, options: UpdateOptions
     ) -> tuple[Entry, bool]:
-        """Update the object at `key` by `change`, or create `change({})` if there is none.
+        """Update the object by `change`, or create `change({})` if there is none; a subresource creates nothing.
 
         Returns the entry, and whether it is new. Raises as `create` and `update`.
         """
-        namespace, _, name = key.rpartition("/")
-        exists = transaction.find(resource.storage_key, namespace, name) is not None
-        if exists or options.subresource:
-            return self.update(transaction, resource, key, change, options), False
+        if options.subresource or _find(transaction, resource, object_key) is not None:
+            return self.update(transaction, resource, object_key, change, options), False
         new = change({})
-        new["metadata"].pop("resourceVersion", None)
+        new["metadata"].pop("resourceVersion", None)  # `create` would reject it
         return self.create(transaction, resource, new, options.author), True
 
     def update(
-        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
+        self, transaction: Transaction, resource: Resource, object_key: str, change: Change, options: UpdateOptions
     ) -> Entry:
-        """Replace the object at `key` by `change(stored)`; nothing is allocated for a subresource.
+        """Replace the object by `change(stored)`, which is changed in place; returns the newest entry.
 
-        Raises StatusError 404, 409, 422, 500, and whatever `change` raises.
+        An update that removes the last finalizer of an object that is being deleted removes the object.
+
+        Raises:
+            StatusError: 403, 404, 409, 422, 500.
+            ConversionNeeded: a webhook has to convert an object first.
+            Exception: whatever `change` raises.
         """
-        stored = self._get(transaction, resource, key)
+        stored = _get(transaction, resource, object_key)
         self._check_preconditions(resource, stored, options)
-        old, new = self.prepared(resource, stored), self._changed(resource, stored, change)
-        live_entries, sent_entries = field_managers.take_entries(old), field_managers.take_entries(new)
-        if sent_entries == live_entries:
+        old, new = self.decode_for_hooks(resource, stored), self._changed(resource, stored, change)
+        stored_entries, sent_entries = field_managers.take_entries(old), field_managers.take_entries(new)
+        if sent_entries == stored_entries:
             sent_entries = None
         self.admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
-        self._set_type(resource, new)
-        seen_by_managers = resource.strategy.seen_by_managers(new)
+        self._convert_for_hooks(resource, new)
+        to_managed_form = resource.strategy.seen_by_managers(new)  # reads fields as sent, before they are overridden
         object_preparation.complete_update(resource, new, old, options.subresource)
-        allocator = None if options.subresource else self.allocators.get(resource.key)
-        with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
+        allocate = self._allocator(resource, options.subresource)
+        with allocate(new, old, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_update(resource, new, old, options.subresource)
-            self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent_entries))
+            self._check_no_errors(resource, new, errors + field_managers.validate_entries(sent_entries))
             if self.charge is not None and not options.subresource:
                 self.charge(transaction, resource, new, old)
             new = object_preparation.stored_form(self.stored_kind(resource), new, old)
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
-            new_as_managed = seen_by_managers(new)
             old_to_compare, is_outdated = self._in_storage_version(resource, old, stored)
             update = field_managers.Update(
                 old=old_to_compare,
                 new=new,
-                seen=new_as_managed,
-                stored_entries=live_entries or [],
-                sent=sent_entries,
+                new_as_managed=to_managed_form(new),
+                stored_entries=stored_entries or [],
+                sent_entries=sent_entries,
                 now_ns=transaction.now_ns,
                 subresource=options.subresource,
             )
@@ -194,13 +203,11 @@ class ObjectWriter:
             field_managers.set_entries(new, managed_fields)
             return _put(transaction, resource, new, allocation)
 
-    def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
-        """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
-        stored = self._get(transaction, resource, key)
-        if options.forces_unreadable:
+    def delete(self, transaction: Transaction, resource: Resource, object_key: str, options: DeleteOptions) -> Deleted:
+        """Mark or remove the object. Raises StatusError 403, 404, 409."""
+        stored = _get(transaction, resource, object_key)
+        if options.forces_unreadable:  # for objects that cannot be read, and this one can be
             raise api_errors.unsafe_delete_conflict(resource, stored.key, stored.name)
-        if resource.key == NAMESPACES and stored.name in PERMANENT_NAMESPACES:
-            raise api_errors.forbidden(resource, stored.name, "this namespace may not be deleted")
         if stored.name in resource.strategy.permanent_names:
             reason = resource.strategy.permanent_names[stored.name]
             raise api_errors.forbidden(self.stored_kind(resource), stored.name, reason)
@@ -213,8 +220,11 @@ class ObjectWriter:
             newest = transaction.remove(newest)
         return Deleted(newest, plan.gone)
 
-    def prepared(self, resource: Resource, stored: Entry) -> Object:
-        """A copy of a stored object in the version in which the hooks of a kind get it. Raises ConversionNeeded."""
+    def decode_for_hooks(self, resource: Resource, stored: Entry) -> Object:
+        """A copy of a stored object in the version in which the functions of its `Resource` get it.
+
+        Raises ConversionNeeded, with the revision of `stored`.
+        """
         obj = stored.decode()
         if resource.strategy.convert is not None:
             try:
@@ -225,37 +235,40 @@ class ObjectWriter:
         return obj
 
     def _changed(self, resource: Resource, stored: Entry, change: Change) -> Object:
-        """`change(stored)`, without decoding the stored object for a `Replacement`."""
-        if isinstance(change, Replacement):
-            change.replaced = stored
-            return change.wanted if resource.strategy.convert is None else semantics.copied(change.wanted)
-        return change(self.prepared(resource, stored))
+        """`change(stored)`, where a `Replacement` also gets the replaced version. Raises as `change`."""
+        if not isinstance(change, Replacement):
+            return change(self.decode_for_hooks(resource, stored))
+        change.replaced = stored
+        may_be_decided_again = resource.strategy.convert is not None  # after a conversion, with the object as sent
+        return semantics.copied(change.new) if may_be_decided_again else change.new
 
     def _in_storage_version(self, resource: Resource, old: Object, stored: Entry) -> tuple[Object, bool]:
-        """The old object in the storage version without managedFields, and whether it is stored in another version."""
+        """The old object in the storage version without managedFields, and whether it is stored in another version.
+
+        Raises ConversionNeeded.
+        """
         if resource.strategy.convert is None:
             return old, False
-        converted = self.prepared(self.stored_kind(resource), stored)
+        converted = self.decode_for_hooks(self.stored_kind(resource), stored)
         field_managers.take_entries(converted)
         return converted, converted["apiVersion"] != stored.decode()["apiVersion"]
 
-    def _get(self, transaction: Transaction, resource: Resource, key: str) -> Entry:
-        """The stored object at `key`. Raises StatusError 404."""
-        namespace, _, name = key.rpartition("/")
-        stored = transaction.find(resource.storage_key, namespace, name)
-        if stored is None:
-            raise api_errors.not_found(resource, name)
-        return stored
+    def _allocator(self, resource: Resource, subresource: str) -> Allocator:
+        """The allocator of a kind; a write through a subresource allocates nothing."""
+        return allocate_nothing if subresource else self.allocators.get(resource.key, allocate_nothing)
 
     def admit(self, resource: Resource, new: Object, old: Object | None, subresource: str = "") -> None:
-        """Call the admission plugins of a kind or subresource, which may change `new`. Raises StatusError 403, 422."""
+        """Call the admission plugins of a kind or subresource, which may change `new`.
+
+        Raises whatever they raise: StatusError 403; 404 for a missing role, 500 for a missing name.
+        """
         for admission in self.admissions.get(f"{resource.key}/{subresource}" if subresource else resource.key, ()):
             admission(new, old)
 
     def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
-        """Raise StatusError 404 if the namespace does not exist, 403 if it is being deleted.
+        """Raise StatusError 400 without a namespace, 404 if it does not exist, 403 if it is being deleted.
 
-        Source: admission plugin NamespaceLifecycle.
+        Where Namespaces are not served, every namespace exists. Source: the admission plugin NamespaceLifecycle.
         """
         if not resource.namespaced:
             return
@@ -278,18 +291,20 @@ class ObjectWriter:
             cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
             raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), reason, cause=cause)
 
-    def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
-        """Raise StatusError 409 if there is an object of that name."""
+    def _check_new(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        """Raise StatusError 500 for a resourceVersion, 409 if there is an object of that name."""
+        # a dry run does not reach the storage, which checks the version in kube-apiserver
+        if not transaction.is_dry and _is_resource_version_set(metadata.get("resourceVersion") or ""):
+            raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         existing = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             is_being_deleted = "deletionTimestamp" in existing.decode()["metadata"]
             raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_being_deleted)
 
-    def _set_type(self, resource: Resource, obj: Object) -> None:
-        """Set kind and apiVersion of the storage version, as the first fields of the object.
+    def _convert_for_hooks(self, resource: Resource, obj: Object) -> None:
+        """Bring an object, in place, into the version in which the functions of its `Resource` get it.
 
-        An object of a kind that a webhook converts is converted to the kind's own version instead. Raises
-        ConversionNeeded if that conversion is not known yet.
+        If no webhook converts the kind, only kind and apiVersion are set, as the first fields. Raises ConversionNeeded.
         """
         if resource.strategy.convert is not None:
             resource.strategy.convert(obj)
@@ -323,10 +338,24 @@ class ObjectWriter:
         if resource_version and resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 
-    def _raise_invalid(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+    def _check_no_errors(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         """Raise StatusError 422 if there are errors."""
         if errors:
             raise api_errors.invalid(self.stored_kind(resource), obj["metadata"].get("name", ""), errors)
+
+
+def _find(transaction: Transaction, resource: Resource, object_key: str) -> Entry | None:
+    """The newest version of the object at `object_key`; None if there is none."""
+    namespace, _, name = object_key.rpartition("/")
+    return transaction.find(resource.storage_key, namespace, name)
+
+
+def _get(transaction: Transaction, resource: Resource, object_key: str) -> Entry:
+    """As `_find`. Raises StatusError 404 if there is no object."""
+    stored = _find(transaction, resource, object_key)
+    if stored is None:
+        raise api_errors.not_found(resource, object_key.rpartition("/")[2])
+    return stored
 
 
 def _put(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:
@@ -338,6 +367,6 @@ def _put(transaction: Transaction, resource: Resource, new: Object, allocation: 
     return entry
 
 
-def _is_version(resource_version: str) -> bool:
-    """Whether a resourceVersion is set: kube-apiserver's store treats zero and invalid numbers as unset."""
+def _is_resource_version_set(resource_version: str) -> bool:
+    """Whether a resourceVersion counts as set: kube-apiserver's storage treats zero and invalid numbers as unset."""
     return resource_version.isascii() and resource_version.isdigit() and int(resource_version) != 0

@@ -2,8 +2,11 @@
 
 Objects are passed in their storage version (the one API version in which a kind is stored); an `Entry` is one version
 of an object as JSON bytes. Reads come from memory and never wait. Writes are decided one after the other (`change`
-functions get the newest version, so a read-change-write is atomic) and return once they are durable. Errors are
-`StatusError` with the HTTP status code and kube-apiserver's message.
+functions get the newest version, so a read-change-write is atomic) and return once they are durable. What a write
+checks and changes is decided in `registry.object_writer`; a new kind of write needs a method there and here.
+
+Errors are `StatusError` with the HTTP status code and kube-apiserver's message. Every write also raises 500 if the disk
+fails or is full, 503 once the store is closed, and what admission raises (403, or the status of a webhook).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +59,7 @@ _COLLECTION_BATCH = 100
 
 
 class Objects:
-    """All stored objects; `resource` arguments are `Resource.key` (`pods`, `deployments.apps`).
+    """All stored objects; `resource` and `key` arguments are `Resource.key` (`pods`, `deployments.apps`).
 
     Methods raise KeyError for a kind that is not served.
 
@@ -66,7 +69,7 @@ class Objects:
         random: for generated names and uids.
 
     Attributes:
-        admission: admission that may wait, called besides the plugins of `admit`.
+        admission: admission that may wait, called besides the plugins of `add_admission`.
         converter: calls the webhooks that convert objects of a kind.
     """
 
@@ -82,7 +85,7 @@ class Objects:
         """Call `allocator` whenever an object of a kind is created or updated, to give it cluster-wide values."""
         self._writer.allocators[resource] = allocator
 
-    def admit(self, resource: str, admission: Admission) -> None:
+    def add_admission(self, resource: str, admission: Admission) -> None:
         """Call the admission plugin `admission` before every create and update of a kind, without its subresources.
 
         With `KEY/SUBRESOURCE` in place of a kind it is called before every update of that subresource.
@@ -203,7 +206,7 @@ class Objects:
 
     async def _create_admitted(self, kind: Resource, obj: Object, author: Author | None, dry_run: bool) -> Entry:
         """Create an object after all admission, that of webhooks included."""
-        self._writer.admit(kind, obj, None)
+        self._writer.admit(kind, obj, None)  # for the webhooks; the write calls the plugins again
         metadata = obj.setdefault("metadata", {})
         namespace = metadata.get("namespace", "") if kind.namespaced else ""
         name = metadata.get("name", "")
@@ -218,7 +221,7 @@ class Objects:
         Raises as `create` and `update`.
         """
         kind = self._resources[resource]
-        key = entries.key_of(namespace, name)
+        object_key = entries.key_of(namespace, name)
         is_admitted = any(
             self.admission.selects(kind, operation, options.subresource) for operation in ("CREATE", "UPDATE")
         )
@@ -229,7 +232,9 @@ class Objects:
             new["metadata"].pop("resourceVersion", None)
             return await self.create(resource, new, dry_run=options.dry_run, author=options.author), True
         return await self._write(
-            kind, lambda transaction: self._writer.apply(transaction, kind, key, change, options), options.dry_run
+            kind,
+            lambda transaction: self._writer.apply(transaction, kind, object_key, change, options),
+            options.dry_run,
         )
 
     async def update(
@@ -237,7 +242,7 @@ class Objects:
     ) -> Entry:
         """Replace the object by `change(stored)`: PUT ignores the argument, PATCH patches it.
 
-        A change that changes nothing returns the stored version. Raises StatusError 404, 409 (also for a
+        A change that changes nothing returns the stored version. Raises StatusError 403, 404, 409 (also for a
         metadata.resourceVersion in the result that is not the stored one), 422, 500, and whatever `change` raises.
         """
         kind = self._resources[resource]
@@ -245,22 +250,24 @@ class Objects:
             return await self._update_admitted(kind, entries.key_of(namespace, name), change, options)
         return await self._update(kind, entries.key_of(namespace, name), change, options)
 
-    async def _update(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
-        """Update the object at `key` in a transaction, which is repeated after conversions by a webhook."""
-        return await self._write(
-            kind, lambda transaction: self._writer.update(transaction, kind, key, change, options), options.dry_run
-        )
+    async def _update(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
+        """Update the object at `object_key` in a transaction, which is repeated after conversions by a webhook."""
 
-    async def _update_admitted(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        def update(transaction: Transaction) -> Entry:
+            return self._writer.update(transaction, kind, object_key, change, options)
+
+        return await self._write(kind, update, options.dry_run)
+
+    async def _update_admitted(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
         """As `_update`, with calls of the admission before the write and, with its preview, before it is stored."""
-        namespace, _, name = key.rpartition("/")
+        namespace, _, name = object_key.rpartition("/")
 
         def changed(stored: Entry) -> tuple[Object, Object]:
             if isinstance(change, Replacement):
                 change.replaced = stored
-            old, new = (self._writer.prepared(kind, stored) for _ in range(2))
-            new = remote_admission.copied(change(new))
-            if not options.subresource:
+            old, base = (self._writer.decode_for_hooks(kind, stored) for _ in range(2))
+            new = remote_admission.copied(change(base))
+            if not options.subresource:  # of subresources the plugins run in the write only
                 self._writer.admit(kind, new, old)
             return old, new
 
@@ -269,7 +276,7 @@ class Objects:
                 options.preconditions, resource_version=options.preconditions.resource_version or str(revision)
             )
             attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._update(kind, key, lambda _stored: new, attempt)
+            entry = await self._update(kind, object_key, lambda _stored: new, attempt)
             return entry, entry.decode()
 
         steps = UpdateSteps(
@@ -285,12 +292,12 @@ class Objects:
     ) -> Deleted:
         """Delete or mark for deletion. Raises StatusError 403, 404, 409, 422, 500."""
         kind = self._resources[resource]
-        key = entries.key_of(namespace, name)
+        object_key = entries.key_of(namespace, name)
         deletion.check_options(options)
         if self.admission.selects(kind, "DELETE", ""):
             await self._admit_delete(kind, self.get(resource, namespace, name), options)
         return await self._store.write(
-            lambda transaction: self._writer.delete(transaction, kind, key, options), dry_run=options.dry_run
+            lambda transaction: self._writer.delete(transaction, kind, object_key, options), dry_run=options.dry_run
         )
 
     async def _admit_delete(self, kind: Resource, entry: Entry, options: DeleteOptions) -> None:
@@ -320,28 +327,36 @@ class Objects:
         return replace(page, revision=self.revision)
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
-        """The autoscaling/v1 Scale of an object. Raises StatusError 404, ConversionNeeded."""
+        """The autoscaling/v1 Scale of an object.
+
+        Raises StatusError 404, 500 (a custom resource without replicas); ConversionNeeded: call it through `converted`.
+        """
         kind = self._resources[resource]
-        return scale_objects.served_scale(kind, self._writer.prepared(kind, self.get(resource, namespace, name)))
+        return scale_objects.served_scale(
+            kind, self._writer.decode_for_hooks(kind, self.get(resource, namespace, name))
+        )
 
     async def update_scale(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
     ) -> Object:
-        """Replace the Scale by `change(scale)`, of which only spec.replicas is stored. Raises as `update`."""
+        """Replace the Scale by `change(scale)`, of which only spec.replicas and managedFields are stored.
+
+        Raises as `update`; StatusError 400 for a custom resource without replicas.
+        """
         kind = self._resources[resource]
-        key = entries.key_of(namespace, name)
+        object_key = entries.key_of(namespace, name)
         if not self.admission.selects(kind, "UPDATE", "scale"):
-            return await self._scale_of(kind, await self._rescale(kind, key, change, options))
+            return await self._scale_of(kind, await self._rescale(kind, object_key, change, options))
 
         def changed(stored: Entry) -> tuple[Object, Object]:
-            obj = self._writer.prepared(kind, stored)
+            obj = self._writer.decode_for_hooks(kind, stored)
             old = scale_field_managers.scale_with_managers(self.field_managers, kind, obj)
             return old, change(remote_admission.copied(old))
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))
             attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._rescale(kind, key, lambda _scale: new, attempt)
+            entry = await self._rescale(kind, object_key, lambda _scale: new, attempt)
             return entry, await self._scale_of(kind, entry)
 
         steps = UpdateSteps(
@@ -352,12 +367,12 @@ class Objects:
 
     async def _scale_of(self, kind: Resource, entry: Entry) -> Object:
         """The Scale of a stored object. Raises StatusError 500."""
-        return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.prepared(kind, entry)))
+        return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.decode_for_hooks(kind, entry)))
 
-    async def _rescale(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
-        """The entry of the object at `key` after `change` was applied to its Scale."""
-        rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
-        return await self._update(kind, key, rescaled, replace(options, author=None))
+    async def _rescale(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
+        """The entry of the object at `object_key` after `change` was applied to its Scale."""
+        rescale = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
+        return await self._update(kind, object_key, rescale, replace(options, author=None))
 
     @property
     def field_managers(self) -> FieldManagers:

@@ -1,7 +1,7 @@
 """Defines the interfaces of everything that the API server serves besides stored objects: container logs and metrics.
 
-Such data are computed when a request asks for them. The kubelet package implements `PodLogs`,
-`controlplane.metrics` the others; `cli.up` passes them to the API server.
+Such data are computed for each request. The package `controlplane.kubelet` implements `PodLogs`, `controlplane.metrics`
+the others; `cli.up` passes them to the API server.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -119,6 +119,6 @@ class MetricApis(Protocol):
         """The metrics of a group, sorted by subject and name."""
         ...
 
-    def answer(self, query: MetricsRequest) -> Object:
+    def list_values(self, query: MetricsRequest) -> Object:
         """The list of values. Raises StatusError 400 for an invalid selector, 404 for an unknown metric or object."""
         ...

@@ -6,7 +6,8 @@
 2. Kinds are named by `Resource.key` (`pods`, `deployments.apps`); objects are dicts in their storage version.
 3. `get`, `find` and writes return the caller's own copy. Objects from `list`, `owned_by` and `watch` may be shared:
    they must not be changed, and may lack metadata.managedFields.
-4. Errors are `podscaler.base.errors.StatusError`, as over HTTP (`code` 404, 409, 422, ...).
+4. Errors are `podscaler.base.errors.StatusError`, as over HTTP (`code` 404, 409, 422, ...). Besides those that a method
+   names, every write raises 400, 403 and 500 as over HTTP, and 503 once the store is closed.
 5. Reads come from memory and never wait; writes return once they are durable.
 """
 
@@ -42,7 +43,8 @@ _UNTRACKED_SUBRESOURCES = frozenset({"binding", "address"})
 WRITES_PER_ITERATION = 32
 """How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
 EVENTS_PER_ITERATION = 50
-"""How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
+"""How many events a watch returns in one iteration: a commit of 500 deletions, which a dozen controllers watch, would
+block the event loop."""
 MAX_RECENT_VIEWS = 1024
 """How many decoded versions of objects of other kinds than `_CACHED_KINDS` are shared."""
 _GONE_CODE = 410
@@ -71,7 +73,7 @@ class Views:
         self._recent: deque[Entry] = deque()
 
     def of(self, entry: Entry) -> Object:
-        """The object, which must not be changed."""
+        """The object, which must not be changed; it is decoded, and kept, unless it was kept before."""
         if entry.view is None:
             entry.view = entry.decode()
             entry.view["metadata"].pop("managedFields", None)
@@ -96,7 +98,7 @@ class IterationLimiter:
 
     async def acquire(self) -> None:
         """Return when the caller may proceed: at once if this iteration has a slot left."""
-        if self._free_slots == self._per_iteration:
+        if self._free_slots == self._per_iteration:  # the first caller of this iteration
             asyncio.get_running_loop().call_soon(self._renew)
         if self._free_slots:
             self._free_slots -= 1
@@ -120,6 +122,8 @@ class IterationLimiter:
 class Registry:
     """Reads, writes and watches API objects for one component.
 
+    `resource` arguments are `Resource.key`; a kind that is not served is a KeyError where nothing else is said.
+
     Args:
         objects: the stored objects.
         manager: the field manager of writes.
@@ -130,8 +134,8 @@ class Registry:
         self._objects = objects
         self._manager = manager
         self._views: Views = shared._views if shared else Views(objects)
-        self._writes: IterationLimiter = shared._writes if shared else IterationLimiter()
-        self._steps: IterationLimiter = shared._steps if shared else IterationLimiter(1)
+        self._write_limiter: IterationLimiter = shared._write_limiter if shared else IterationLimiter()
+        self._pause_limiter: IterationLimiter = shared._pause_limiter if shared else IterationLimiter(1)
 
     def acting_as(self, manager: str) -> "Registry":
         """The same objects for another field manager."""
@@ -162,8 +166,8 @@ class Registry:
         return [self._views.listed(entry) for entry in self._objects.owned_by(resource, uid)]
 
     async def create(self, resource: str, obj: Object) -> Object:
-        """Create a copy of `obj` (with metadata.namespace if namespaced). Raises StatusError 403, 404, 409, 422."""
-        await self._writes.acquire()
+        """Create a copy of `obj` (with metadata.namespace if namespaced). Raises StatusError 404, 409, 422."""
+        await self._write_limiter.acquire()
         new = _copied(obj)
         _default(self._objects.resource(resource), new)
         with acting_user.as_user(users.SYSTEM):
@@ -197,7 +201,7 @@ class Registry:
     async def mutate(
         self, resource: str, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = ""
     ) -> Object:
-        """Apply `change` (in place, synchronous) to the newest version and store it, without conflicts.
+        """Apply `change` (in place, synchronous) to the newest version and store it; it cannot conflict.
 
         Raises:
             StatusError: 404, 422.
@@ -214,6 +218,7 @@ class Registry:
         return await self._update(resource, namespace, name, changed, self._options(subresource))
 
     def _options(self, subresource: str, uid: str = "") -> UpdateOptions:
+        """The options of an update by this component; with `uid` only of the object that has it."""
         author = None if subresource in _UNTRACKED_SUBRESOURCES else Author(self._manager)
         return UpdateOptions(subresource, Preconditions(uid=uid), author=author)
 
@@ -221,7 +226,7 @@ class Registry:
         self, resource: str, namespace: str, name: str, change: Callable[[Object], Object], options: UpdateOptions
     ) -> Object:
         """Update an object as the system user, when a write slot is free; returns the stored object."""
-        await self._writes.acquire()
+        await self._write_limiter.acquire()
         with acting_user.as_user(users.SYSTEM):
             return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
 
@@ -243,12 +248,12 @@ class Registry:
             grace_period_s: for kinds with graceful deletion (pods); 0 to delete at once, None for its own period.
             propagation: what happens to dependents; None for the kind's default.
 
-        Raises StatusError 403, 404, 409 (another uid).
+        Raises StatusError 404, 409 (another uid).
         """
         options = DeleteOptions(
             grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
         )
-        await self._writes.acquire()
+        await self._write_limiter.acquire()
         with acting_user.as_user(users.SYSTEM):
             await self._objects.delete(resource, namespace, name, options=options)
 
@@ -258,7 +263,7 @@ class Registry:
         For work on thousands of objects between two steps: no iteration runs more than one of the steps that follow.
         """
         await asyncio.sleep(0)
-        await self._steps.acquire()
+        await self._pause_limiter.acquire()
 
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
         """Events of all namespaces from the moment of this call on; with `initial`, first an ADDED for each object.
@@ -314,7 +319,7 @@ def _copied(obj: Object) -> Object:
 
 
 def _default(kind: Resource, obj: Object) -> None:
-    """Fill in the defaults of the storage version."""
+    """Set the defaults of the storage version, in place."""
     for version in kind.versions:
         if version.version == kind.storage_version:
             version.default(obj)

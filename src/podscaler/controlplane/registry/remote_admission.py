@@ -1,6 +1,7 @@
 """Runs writes through admission that may wait, such as webhooks, around the atomic writes of the store.
 
-`registry.objects` calls it for the writes that an `AsyncAdmission` selects. A write is decided twice: first as a dry
+`registry.objects` calls it for the writes that an `AsyncAdmission` (`apiserver.webhooks.webhook_admission`) selects;
+`apiserver.dispatch` calls `admit_connection`. A write is decided twice: first as a dry
 run, whose result is what validating admission gets, then for good, unless the object was changed meanwhile; then it
 starts again from the new version. So no transaction waits for the network.
 
@@ -22,7 +23,7 @@ from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.storage.entries import Entry
 
 ATTEMPTS_MAX = 10
-"""How often a write starts again because the object was changed meanwhile."""
+"""How often an update is tried: it starts again if the object was changed meanwhile."""
 ADMITTED_SUBRESOURCES = frozenset({"", "status", "scale", "finalize"})
 """The subresources whose updates are admitted."""
 CONNECTED_SUBRESOURCES = frozenset({"attach", "exec", "portforward", "proxy"})
@@ -60,7 +61,7 @@ def current() -> WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedWrite:
-    """One write to admit.
+    """One write to admit, or one connection.
 
     Attributes:
         resource: the kind.
@@ -92,7 +93,7 @@ class AsyncAdmission(Protocol):
         ...
 
     async def mutate(self, write: AdmittedWrite) -> Object | None:
-        """The object to store in place of `write.new`. Raises StatusError for a rejected write."""
+        """The object in place of `write.new`; None if that is None. Raises StatusError for a rejected write."""
         ...
 
     async def validate(self, write: AdmittedWrite) -> None:

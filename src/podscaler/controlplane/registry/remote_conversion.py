@@ -5,6 +5,7 @@ webhook: the step runs, ends with `ConversionNeeded`, the webhook is called, and
 no transaction waits for the network.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
@@ -17,6 +18,8 @@ from podscaler.base.errors import StatusError
 ATTEMPTS_MAX = 20
 """How often a step runs: each run may need one more version of an object, or of one that was changed meanwhile."""
 Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
 
 
 class RemoteConverter(Protocol):
@@ -46,15 +49,26 @@ async def _converted(converter: RemoteConverter, needed: ConversionNeeded) -> li
         raise api_errors.error_without_reason(message) from error
 
 
+async def _convert_into_scope(converter: RemoteConverter, needed: ConversionNeeded) -> None:
+    """Store the converted objects in the scope, or that an optional conversion failed. Raises StatusError 500."""
+    try:
+        webhook_conversion.keep_converted(needed, await _converted(converter, needed))
+    except StatusError as error:
+        if not needed.is_optional:
+            raise
+        _log.warning("managedFields of an object are left as they are: %s", error.message)
+        webhook_conversion.keep_failed(needed)
+
+
 async def settled(converter: RemoteConverter, step: Callable[[], Awaitable[Result]]) -> Result:
     """The result of `step`, which runs again after each conversion that it needs.
 
-    Raises StatusError 500 if a conversion fails, or too many are needed; every error of `step`.
+    Raises StatusError 500 if a conversion fails that is not optional, or too many are needed; every error of `step`.
     """
     with webhook_conversion.scope():
         for _ in range(ATTEMPTS_MAX):
             try:
                 return await step()
             except ConversionNeeded as needed:
-                webhook_conversion.keep_converted(needed, await _converted(converter, needed))
+                await _convert_into_scope(converter, needed)
     raise api_errors.error_without_reason("the object was changed too often while webhooks converted it")

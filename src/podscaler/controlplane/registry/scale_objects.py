@@ -65,5 +65,5 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
         raise field.invalid_object(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
     mapping(resource).set_replicas(obj, replicas)
     sent_version = (scale.get("metadata") or {}).get("resourceVersion", "")
-    if sent_version or not custom_path:
+    if sent_version or not custom_path:  # custom resources, which must have one, keep the stored version
         metadata["resourceVersion"] = sent_version

@@ -54,20 +54,23 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
             return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
     except sqlite3.Error as error:
         message = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
-        raise UsageError(message if is_salvage else database_file.unusable(source, error)) from error
+        raise UsageError(message if is_salvage else database_file.unusable_message(source, error)) from error
     except OSError as error:
         raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
 
 
-def contents(database: sqlite3.Connection, path: Path) -> BackupSummary:
-    """The content of an intact database; `path` is for error messages. Raises UsageError, sqlite3.Error."""
+def summarize(database: sqlite3.Connection, path: Path) -> BackupSummary:
+    """The summary of an intact database; `path` is for error messages. Raises UsageError, sqlite3.Error."""
     query = "SELECT count(*) FROM versions WHERE body IS NOT NULL AND revision NOT IN (SELECT previous FROM versions)"
     (objects,) = database.execute(query).fetchone()
     return BackupSummary(objects, database_file.read_state(database, path).revision)
 
 
-def files(database: sqlite3.Connection) -> dict[str, bytes]:
-    """The credential files in a backup by path relative to the data directory; empty for a database without them."""
+def credential_files(database: sqlite3.Connection) -> dict[str, bytes]:
+    """The credential files in a backup, by path relative to the data directory; empty without any.
+
+    Raises sqlite3.Error.
+    """
     (has_files,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
     return dict(database.execute("SELECT name, content FROM files")) if has_files else {}
 
@@ -78,23 +81,23 @@ def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSu
     def complete(copy: sqlite3.Connection) -> None:
         damage = database_file.find_damage(copy)
         if damage:
-            raise UsageError(database_file.damaged(directory / data_directory.DATABASE, damage))
+            raise UsageError(database_file.damaged_message(directory / data_directory.DATABASE, damage))
         _add_files(copy, directory)
 
     database_file.write_private_copy(database, path, complete)
     with closing(database_file.open_to_read(path)) as copy:
-        return contents(copy, path)
+        return summarize(copy, path)
 
 
 def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
-    """Back up the readable objects of a damaged database, with a new change log that begins after them."""
+    """Back up the readable objects of a damaged database, with an empty change log that begins after them."""
     known_state = _known_state(database, directory)
     salvaged = salvage.read(database, known_state.revision)
     newest = max((row.revision for row in salvaged.rows), default=1)
     state = State(max(newest, known_state.revision), newest, known_state.cluster)
 
     def complete(copy: sqlite3.Connection) -> None:
-        database_file.create(copy, state.cluster)
+        database_file.create_tables(copy, state.cluster)
         copy.execute("BEGIN")
         copy.executemany(
             "INSERT INTO versions VALUES (?, 0, ?, ?, ?, ?, ?)",

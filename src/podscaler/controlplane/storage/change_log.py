@@ -1,8 +1,8 @@
 """Keeps the recent changes of all objects in memory, so that watches resume and lists stay consistent.
 
-`store` appends durable changes; `watching` and `listing` read. The log is bounded by count, age and the bytes of old
-versions (`Retention`); dropping events raises the compacted revision: the newest revision whose events were dropped, so
-that a watch from an earlier one must fail. Bodies are shared with the current entries.
+`storage.store` appends durable changes; `storage.watching` and `listing` read. The log is bounded by count, age and the
+bytes of old versions (`Retention`); dropping events raises the compacted revision: the newest revision whose events
+were dropped, so that a watch from an earlier one must fail. Bodies are shared with the current entries.
 """
 
 from bisect import bisect_right
@@ -17,6 +17,9 @@ from podscaler.controlplane.storage.entries import Entry
 _CACHED_EVENTS = 256
 """How many of the newest events cache their encoded frames for all watchers; slower watchers encode again."""
 _NO_LIMIT = 1 << 62
+_DROPPED_AT_LEAST = 64
+_DROPPED_SHARE = 8
+"""Dropped events leave the lists of a kind once they are more than 64, and more than an eighth of these lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,12 @@ class StoreEvent:
 
 
 class _KindEvents:
-    """The retained events of one resource; dropping the oldest and finding a revision are cheap."""
+    """The retained events of one resource; dropping the oldest and finding a revision are cheap.
+
+    Attributes:
+        events, revisions: in order; those before `first_index` are dropped.
+        compacted_revision: of the newest dropped event; 0 if there is none.
+    """
 
     __slots__ = ("compacted_revision", "events", "first_index", "revisions")
 
@@ -89,10 +97,10 @@ class _KindEvents:
         self.revisions.append(event.revision)
 
     def drop_first(self) -> None:
-        """Drop the oldest event; dropped ones leave the lists in blocks, as a deletion moves all later ones."""
+        """Drop the oldest event; dropped ones leave the lists in blocks, as removing one moves all later ones."""
         self.compacted_revision = self.revisions[self.first_index]
         self.first_index += 1
-        if self.first_index > 64 and self.first_index * 8 > len(self.events):
+        if self.first_index > _DROPPED_AT_LEAST and self.first_index * _DROPPED_SHARE > len(self.events):
             del self.events[: self.first_index], self.revisions[: self.first_index]
             self.first_index = 0
 

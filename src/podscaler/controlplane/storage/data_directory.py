@@ -1,6 +1,6 @@
 """Claims the data directory (the folder of `--data-dir`): its lock, owner, permissions, and the marker of its cluster.
 
-`journal` and `restore` call `claim`. Invariants:
+`storage.journal` and `restore` call `claim`. Invariants:
 
 1. One process at a time uses it: `flock` on a file in it, which the kernel releases when the process ends.
 2. It belongs to the user who runs podscaler, and no other user can read its secrets. Permissions that are too wide are

@@ -109,7 +109,7 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
 
     Args:
         path: the file, in a claimed data directory.
-        may_create: called before a file is created; raises UsageError if one must exist.
+        may_create: called before a file is created, or an empty one is filled; raises UsageError if it must not be.
 
     Raises:
         UsageError: the file is damaged, of a newer format or not a store (it is not changed then), locked, on a full
@@ -118,7 +118,7 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
     """
     if not path.exists():
         may_create()
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # others could read a file that SQLite creates
     with _errors_with_path(path):
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -129,10 +129,10 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
             for pragma in _PRAGMAS:
                 database.execute(pragma)
             if not file_format:
-                create(database)
+                create_tables(database)
                 data_directory.sync(path.parent)
             elif file_format < FORMAT:
-                _migrate(database, path, file_format)
+                _copy_and_migrate(database, path, file_format)
             return database
         except BaseException:
             database.close()
@@ -161,7 +161,10 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
 
 
 def check_format(database: sqlite3.Connection, path: Path) -> int:
-    """The file's format, 0 for an empty file. Raises UsageError if it is not a store, or of a newer format."""
+    """The file's format, 0 for an empty file.
+
+    Raises UsageError if it is not a store, or of a newer format; sqlite3.Error if it cannot be read.
+    """
     (application_id,) = database.execute("PRAGMA application_id").fetchone()
     (file_format,) = database.execute("PRAGMA user_version").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -177,8 +180,11 @@ def check_format(database: sqlite3.Connection, path: Path) -> int:
     return int(file_format)
 
 
-def create(database: sqlite3.Connection, cluster: str = "") -> None:
-    """Create the tables of a cluster (with a new id unless given); until the commit the file counts as empty."""
+def create_tables(database: sqlite3.Connection, cluster: str = "") -> None:
+    """Create the tables of a cluster (with a new id unless given); until the commit the file counts as empty.
+
+    Raises sqlite3.Error.
+    """
     database.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         database.execute(statement)
@@ -192,7 +198,7 @@ def read_state(database: sqlite3.Connection, path: Path) -> State:
     """The state of the last commit, from a file of any format. Raises UsageError if there is none, sqlite3.Error."""
     rows = database.execute("SELECT * FROM state").fetchall()
     if len(rows) != 1:
-        raise UsageError(damaged(path, f"its table `state` has {len(rows)} rows, not one"))
+        raise UsageError(damaged_message(path, f"its table `state` has {len(rows)} rows, not one"))
     revision, compacted_revision, *cluster = rows[0]
     return State(revision, compacted_revision, cluster[0] if cluster else "")
 
@@ -238,7 +244,7 @@ def body_damage(row: Row, error: ValueError) -> str:
     return f"the body of {row.title} (revision {row.revision}) is damaged: {error}"
 
 
-def damaged(path: Path, reason: object) -> str:
+def damaged_message(path: Path, reason: object) -> str:
     """The error message for a damaged file, with the commands for recovery."""
     folder = path.parent
     return (
@@ -247,7 +253,7 @@ def damaged(path: Path, reason: object) -> str:
     )
 
 
-def unusable(path: Path, error: sqlite3.Error) -> str:
+def unusable_message(path: Path, error: sqlite3.Error) -> str:
     """The error message for a file that SQLite cannot use: a damaged one, or one on a full disk, locked, forbidden."""
     if disk_reserve.is_full(error):
         return f"{path} cannot be used, for its disk is full ({error}): free some space there. Its objects are kept."
@@ -258,15 +264,15 @@ def unusable(path: Path, error: sqlite3.Error) -> str:
         return f"{path} cannot be opened for writing ({error}): check the permissions of the file and its folder."
     if primary == sqlite3.SQLITE_IOERR:
         return f"{path} cannot be read or written, for its disk fails ({error}): see the log of the kernel."
-    return damaged(path, error)
+    return damaged_message(path, error)
 
 
-def migrate(database: sqlite3.Connection, file_format: int) -> None:
+def migrate_tables(database: sqlite3.Connection, file_format: int) -> None:
     """Migrate a file from format `file_format` to the current one, in one transaction. Raises sqlite3.Error."""
     database.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(file_format, FORMAT):
-            _MIGRATIONS[number](database)
+        for earlier_format in range(file_format, FORMAT):
+            _MIGRATIONS[earlier_format](database)
         database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute("COMMIT")
     except BaseException:
@@ -275,20 +281,21 @@ def migrate(database: sqlite3.Connection, file_format: int) -> None:
         raise
 
 
-def _migrate(database: sqlite3.Connection, path: Path, file_format: int) -> None:
+def _copy_and_migrate(database: sqlite3.Connection, path: Path, file_format: int) -> None:
     """Migrate a data directory's file, after copying it to `objects.sqlite.format1`, `objects.sqlite.format1-2`, ...
 
-    An existing copy is never replaced, as it may be the only good one; one with the same content, left by a failed
-    migration, is used again, so that repeated failures do not fill the disk.
+    Raises UsageError if that fails; the file is then as it was. An existing copy is never replaced, as it may be the
+    only good one; one with the same content, left by a failed migration, is used again, so that repeated failures do
+    not fill the disk.
     """
     copies = (path.with_name(f"{path.name}.format{file_format}{suffix}") for suffix in _copy_suffixes())
     try:
-        copy = next(path for path in copies if not path.exists() or _has_same_content(path, database))
+        copy = next(each for each in copies if not each.exists() or _has_same_content(each, database))
         if not copy.exists():
             write_private_copy(database, copy)
         database.execute(INCREMENTAL_VACUUM)
         database.execute("VACUUM")
-        migrate(database, file_format)
+        migrate_tables(database, file_format)
     except (sqlite3.Error, OSError) as error:
         failure = f"{path} of format {file_format} cannot be brought to format {FORMAT}, and holds what it held"
         raise UsageError(f"{failure}: {error}.") from error
@@ -333,4 +340,4 @@ def _errors_with_path(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise UsageError(unusable(path, error)) from error
+        raise UsageError(unusable_message(path, error)) from error

@@ -1,7 +1,8 @@
 """Reserves disk space by a file that is truncated when the disk is full, so that deletes and a restart can be written.
 
-`journal` owns one `Reserve`. On a full disk even a delete needs space (a page in SQLite's write-ahead log) before it
-frees any. The cycle: `fill` at the start, `release` before a commit on a full disk, `fill` again with the freed space.
+`storage.journal` owns one `Reserve`. On a full disk even a delete needs space (a page in SQLite's write-ahead log)
+before it frees any. The cycle: `fill` at the start, `release` before a commit on a full disk, `fill` again with the
+freed space.
 """
 
 import errno
@@ -12,7 +13,7 @@ from pathlib import Path
 
 FILE_NAME = "reserve"
 MAX_RESERVE_BYTES = 4 * 1024 * 1024
-MIN_DISK_FRACTION = 8
+SMALL_DISK_DIVISOR = 8
 """On a small disk the reserve is the disk's size divided by this number."""
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ class Reserve:
 
     Attributes:
         size_bytes: the size of the full reserve; 0 if there is none.
-        is_whole: whether the last `fill` allocated the full size and left as much free, and it was not released since.
+        is_whole: whether the last `fill` allocated the full size and left as much free, and it was not released since;
+            without a reserve always, once it was filled or released.
 
     Methods raise OSError for errors other than a full disk.
     """
@@ -35,7 +37,9 @@ class Reserve:
     def __init__(self, directory: Path, *, is_wanted: bool = True) -> None:
         self._path = directory / FILE_NAME
         disk = os.statvfs(directory)
-        self.size_bytes = min(MAX_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // MIN_DISK_FRACTION) if is_wanted else 0
+        self.size_bytes = (
+            min(MAX_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // SMALL_DISK_DIVISOR) if is_wanted else 0
+        )
         self.is_whole = False
 
     def release_if_tight(self) -> None:

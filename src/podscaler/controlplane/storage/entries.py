@@ -106,8 +106,8 @@ class Entry:
         self.fields: tuple[str, Mapping[str, str]] | None = None
         self.view: Object | None = None
 
-    def share(self, previous: "Entry") -> None:
-        """Share the strings of another version of the same object, so that old versions need little memory."""
+    def share_strings(self, previous: "Entry") -> None:
+        """Use the strings of another version of the same object, so that old versions need little memory."""
         self.name, self.key, self.uid = previous.name, previous.key, previous.uid
 
     def decode(self) -> Object:

@@ -1,4 +1,4 @@
-"""Parses field selectors; called by `selection_predicate`.
+"""Parses field selectors; called by `storage.selection_predicate`.
 
 `status.phase=Running,spec.nodeName!=n1` becomes `(Term("spec.nodeName", "n1", negated=True), Term("status.phase",
 "Running"))`. A backslash escapes `,`, `=` and itself in a value.

@@ -1,7 +1,7 @@
 """Commits changes durably: all retained versions of all objects are rows of one SQLite file.
 
-`store` calls it from one thread at a time. One commit is one transaction, synced to disk before it returns (WAL,
-synchronous=FULL), so that acknowledged writes survive kill -9 and a power cut. `database_file` defines the file's
+`storage.store` calls it from one thread at a time. One commit is one transaction, synced to disk before it returns
+(WAL, synchronous=FULL), so that acknowledged writes survive kill -9 and a power cut. `database_file` defines the file's
 format, `data_directory` the folder, which is claimed while the journal is open.
 
 A row is one version of an object. It stays in the file while it is the newest version of its object, or while the
@@ -101,8 +101,8 @@ class Journal:
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @property
-    def obsolete_at_once(self) -> int:
-        """How many obsolete rows one commit may delete while space is short: each changes a page or two."""
+    def obsolete_rows_max(self) -> int:
+        """The most obsolete rows that one commit may delete while space is short: each changes a page or two."""
         return self._step_pages
 
     def refill(self) -> bool:
@@ -174,7 +174,7 @@ def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster
         reserve.fill()
     except sqlite3.Error as error:
         database.close()
-        raise UsageError(database_file.unusable(path, error)) from error
+        raise UsageError(database_file.unusable_message(path, error)) from error
     except BaseException:
         database.close()
         raise

@@ -1,8 +1,8 @@
 """Lists stored objects in pages, with continue tokens and the semantics of resourceVersion.
 
-`Objects.list` calls `get_page`. A page at an older revision is the current table with the later events of the change
-log undone, so all pages of one list are consistent, as long as the log reaches back to its revision. A continue token
-is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the list, "start": first key of the next page}.
+`registry.objects` calls `get_page`. A page at an older revision is the current table with the later events of the
+change log undone, so all pages of one list are consistent, as long as the log reaches back to its revision. A continue
+token is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the list, "start": first key of the next page}.
 
 Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -79,7 +79,7 @@ def get_page(store: Store, selection: SelectionPredicate, options: ListOptions) 
     revision = _listed_revision(options.resource_version)
     if revision > store.revision:
         raise api_errors.too_large_resource_version(revision, store.revision)
-    limit = 0 if options.resource_version == "0" else options.limit
+    limit = 0 if options.resource_version == "0" else options.limit  # kube-apiserver's cache ignores it for 0
     if _is_exact(options):
         if revision < store.log.compacted_revision:
             raise api_errors.expired(_LIST_TOO_OLD)
@@ -156,7 +156,7 @@ def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions
 
 
 def _page_at(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
-    """A page at `revision` that begins at the key `start` (without the namespace); empty for the first page."""
+    """A page at `revision` that begins at the key `start` (without the namespace; `""`: at the first object)."""
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     entries = _entries_at(store, selection, revision)
     if start:
@@ -214,7 +214,7 @@ def _parse_token(token_base64: str) -> tuple[int, str]:
         token = json.loads(token_json.decode("utf-8"))
     except ValueError as error:
         raise _invalid_token(_syntax_error(token_json)) from error
-    token = {} if token is None else token
+    token = {} if token is None else token  # Go decodes null to an empty struct
     _check_types(token)
     if token.get("v") != _CONTINUE_FORMAT:
         raise _invalid_token(f"server does not recognize this encoded version {token.get('v', '')}")
@@ -255,7 +255,7 @@ def _invalid_token(reason: str) -> StatusError:
 
 
 def _syntax_error(token_json: bytes) -> str:
-    """Go's message for invalid JSON, assuming that it fails at its first byte."""
+    """Go's message for invalid JSON, assuming that its first byte is wrong or its end is missing."""
     first_byte = token_json.lstrip(b" \t\r\n")[:1]
     if not first_byte or first_byte in b'{["':
         return "unexpected end of JSON input"

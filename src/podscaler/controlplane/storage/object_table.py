@@ -1,7 +1,8 @@
 """Holds the current objects of one kind in memory, indexed by key (sorted) and by the uid of the owner.
 
-`store` updates a `Table` when a commit is durable; lists read it by namespace, the garbage collector by owner. The cost
-of a read is proportional to its result (plus a binary search for lists); a write costs one binary search in the keys.
+`storage.store` updates a `Table` when a commit is durable; lists read it by namespace, the garbage collector by owner.
+The cost of a read is proportional to its result (plus a binary search for lists); a write costs one binary search in
+the keys.
 """
 
 from bisect import bisect_left, insort

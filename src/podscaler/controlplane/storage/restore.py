@@ -47,8 +47,12 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
             damage = database_file.find_damage(source)
             if damage:
                 raise UsageError(f"{path} is damaged, and nothing was restored: {damage}.")
-            summary = backup.contents(source, path)
-            files = {name: content for name, content in backup.files(source).items() if _is_inside(directory, name)}
+            summary = backup.summarize(source, path)
+            files = {
+                name: content
+                for name, content in backup.credential_files(source).items()
+                if _is_inside(directory, name)
+            }
             lock = data_directory.claim(directory)
             try:
                 return summary, _replace(source, files, directory, is_forced=is_forced)
@@ -70,9 +74,9 @@ def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Pat
             "cluster aside."
         )
     new = directory / f"{data_directory.DATABASE}.restored"
-    restored: list[ClusterMarker] = []
-    database_file.write_private_copy(source, new, lambda copy: restored.append(_convert(copy, new, marker)))
-    data_directory.write_marker(directory, restored[0])
+    restored_markers: list[ClusterMarker] = []  # of the copy, which is converted before it has its name
+    database_file.write_private_copy(source, new, lambda copy: restored_markers.append(_convert(copy, new, marker)))
+    data_directory.write_marker(directory, restored_markers[0])
     aside = _move_aside(directory, existing) if existing else None
     for name, content in files.items():
         secret_files.write(directory / name, content)
@@ -87,7 +91,7 @@ def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None)
     Returns the marker that the data directory must have with it.
     """
     copy.execute("DROP TABLE IF EXISTS files")
-    database_file.migrate(copy, database_file.check_format(copy, path))
+    database_file.migrate_tables(copy, database_file.check_format(copy, path))
     state = database_file.read_state(copy, path)
     revision = max(state.revision, marker.revision if marker is not None else 0) + _REVISION_BUMP
     copy.execute("DELETE FROM versions WHERE body IS NULL OR revision IN (SELECT previous FROM versions)")

@@ -1,4 +1,4 @@
-"""Reads the readable objects of a damaged SQLite database; called by `backup` with --salvage.
+"""Reads the readable objects of a damaged SQLite database; called by `storage.backup` with --salvage.
 
 A row is one version of an object, its primary key the revision. A row is unreadable if its body is damaged (its name
 may still be readable) or if SQLite cannot read its page. Pages are read from both sides of a damaged one; readable
@@ -85,7 +85,7 @@ class _PageReader:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._windows: deque[tuple[int, int]] = deque()
-        self._probes = _MAX_PROBES
+        self._probes_left = _MAX_PROBES
         self.revisions: set[int] = set()
         self.lost: list[tuple[int, int]] = []
 
@@ -95,21 +95,21 @@ class _PageReader:
         if low is None:
             return
         high = self._read(low, _ABOVE_ALL_REVISIONS, _DESCENDING_QUERY)
-        if high is None or high == _ABOVE_ALL_REVISIONS:
+        if high is None or high == _ABOVE_ALL_REVISIONS:  # nothing was read from the upper end either
             high = max(newest_revision or 2 * low, low + 1) + 1
         if high - low <= 1:
             self.lost.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
         self._step_through(low, high)
-        while self._windows and self._probes > 0:
+        while self._windows and self._probes_left > 0:
             self._halve(*self._windows.popleft())
         self.lost += [(low + 1, high - 1) for low, high in self._windows]
 
     def _step_through(self, low: int, high: int) -> None:
         """Probe revisions at doubling distances from the last readable one, as their density is unknown."""
         step, unread = 1, low
-        while low + step < high and self._probes > 0:
+        while low + step < high and self._probes_left > 0:
             revision = low + step
-            if not self._is_readable(revision):
+            if not self._probe(revision):
                 self._add_window(unread, revision)
                 unread, step = revision, 2 * step
                 continue
@@ -124,7 +124,7 @@ class _PageReader:
     def _halve(self, low: int, high: int) -> None:
         """Probe the middle of a window, and add the windows around the pages that are then still unread."""
         middle = (low + high) // 2
-        if self._is_readable(middle):
+        if self._probe(middle):
             self._add_window(low, self._read(low, middle, _DESCENDING_QUERY))
             self._add_window(self._read(middle, high, _ASCENDING_QUERY), high)
         else:
@@ -136,9 +136,12 @@ class _PageReader:
         if low is not None and high is not None and high - low > 1:
             self._windows.append((low, high))
 
-    def _is_readable(self, revision: int) -> bool:
-        """Whether the page can be read on which the revision is, or would be."""
-        self._probes -= 1
+    def _probe(self, revision: int) -> bool:
+        """Read the page on which the revision is, or would be; returns whether that is possible.
+
+        A revision that is found is added to `revisions`; one on an unreadable page to `lost`.
+        """
+        self._probes_left -= 1
         query = "SELECT revision FROM versions WHERE revision = ?"
         try:
             self.revisions.update(revision_found for (revision_found,) in self._database.execute(query, (revision,)))
@@ -177,6 +180,7 @@ def _is_sound(row: Row) -> bool:
 
 
 def _describe(row: Row, older: Row | None) -> str:
+    """The line about an object whose newest version is damaged; `older` is the saved version, None if there is none."""
     saved = f"; as of revision {older.revision} it is saved" if older else ""
     return f"{row.title} (revision {row.revision}) cannot be read{saved}"
 

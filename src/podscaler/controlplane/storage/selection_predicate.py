@@ -1,6 +1,7 @@
 """Selects stored objects by namespace, label selector (`app=web`) and field selector (`status.phase=Running`).
 
-`Objects` creates a `SelectionPredicate` from the selector texts of a request; `listing` and `watching` evaluate it.
+`registry.objects` creates a `SelectionPredicate` from the selector texts of a request; `storage.listing` and `watching`
+evaluate it.
 """
 
 from collections.abc import Mapping

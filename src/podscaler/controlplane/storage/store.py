@@ -1,6 +1,6 @@
 """Stores all objects in memory and in SQLite; every change is durable before it becomes visible (the place of etcd).
 
-`Objects` reads tables and change log, and writes through `write`. Steps of a write:
+`registry.objects` reads tables and change log, and writes through `write`. Steps of a write:
 
 1. Its decision (the function that `write` gets) runs immediately on the event loop with a `Transaction`: the committed
    state plus earlier decisions. So decisions are serial, and a read-change-write is atomic.
@@ -117,7 +117,7 @@ class Store:
         self.revision = bounds.revision
         self.log = EventLog(bounds.compacted_revision, retention)
         self._tables: dict[str, Table] = {}
-        self._obsolete: list[int] = []
+        self._obsolete: list[int] = []  # revisions whose rows the next commit deletes, in this order
         self._load()
         self._decided_revision = self.revision
         self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
@@ -157,18 +157,19 @@ class Store:
             raise api_errors.unavailable("the store is closed")
         if self._is_disk_short and not dry_run:
             await self._recover()
-        for is_last in (False, True):
+        for is_second_attempt in (False, True):
             transaction = Transaction(
                 self._find_newest, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
             )
             try:
                 return await self._attempt(decide, transaction)
             except DiskFull:
-                if not transaction.fits_full_disk():
+                may_use_reserve = transaction.fits_full_disk()
+                if not may_use_reserve:
                     await self._recover()
-                if is_last or (self._is_disk_short and not transaction.fits_full_disk()):
+                if is_second_attempt or (self._is_disk_short and not may_use_reserve):
                     raise
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("the second attempt returns or raises")
 
     async def _attempt(self, decide: Callable[[Transaction], T], transaction: Transaction) -> T:
         """The result of `decide` once its changes are committed. Raises as `write`."""
@@ -244,7 +245,7 @@ class Store:
                 try:
                     if self._is_disk_short:
                         await self._refill()
-                finally:
+                finally:  # the batch is durable, even if the reserve cannot be refilled
                     batch.done.set_result(None)
         except (sqlite3.Error, OSError) as error:
             logger.error("the store cannot write to %s: %s", self._journal.path, error)
@@ -260,7 +261,7 @@ class Store:
             self._flusher = None
 
     async def _recover(self) -> None:
-        """Try to recover disk space, at most every RECOVERY_INTERVAL_S."""
+        """Try to recover disk space by an empty commit (`_flush`), at most every RECOVERY_INTERVAL_S."""
         now_s = self._clock.monotonic_s()
         if now_s < self._next_recovery_s:
             return
@@ -270,7 +271,7 @@ class Store:
             await self._wait_for_commit()
 
     async def _refill(self) -> None:
-        """Drop the change log, and refill the reserve with the freed space."""
+        """Drop the change log, and refill the reserve with the freed space. Raises sqlite3.Error, OSError."""
         self._obsolete += self.log.clear(self.revision)
         while self._obsolete:
             await self._commit([])
@@ -282,7 +283,7 @@ class Store:
     async def _commit(self, events: list[StoreEvent]) -> None:
         """Write events to disk, delete obsolete rows, and make the events visible. Raises sqlite3.Error."""
         rows = [_row(event) for event in events]
-        max_obsolete = self._journal.obsolete_at_once if self._is_disk_short else len(self._obsolete)
+        max_obsolete = self._journal.obsolete_rows_max if self._is_disk_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:max_obsolete], self._obsolete[max_obsolete:]
         revision = events[-1].revision if events else self.revision
         bounds = Bounds(revision, self.log.compacted_revision)
@@ -302,7 +303,7 @@ class Store:
             else:
                 self.table(subject.resource).remove(subject.key)
             if event.previous is not None:
-                event.previous.view = None
+                event.previous.view = None  # `registry.registry.Views` keeps it for current versions
             self.log.append(event)
             if self._uncommitted.get((subject.resource, subject.key)) is event:
                 del self._uncommitted[subject.resource, subject.key]
@@ -334,10 +335,10 @@ class Store:
             return database_file.entry_of(row)
         except ValueError as error:
             damage = database_file.body_damage(row, error)
-            raise UsageError(database_file.damaged(self._journal.path, damage)) from error
+            raise UsageError(database_file.damaged_message(self._journal.path, damage)) from error
 
     def _load(self) -> None:
-        """Fill the tables and the change log from the rows of the journal."""
+        """Fill the tables and the change log from the rows of the journal. Raises UsageError, sqlite3.Error."""
         versions: dict[int, Entry] = {}
         current: dict[tuple[str, str], Entry] = {}
         for row in self._journal.rows():
@@ -345,12 +346,14 @@ class Store:
             entry = self._entry_of(row)
             if row.revision > self.log.compacted_revision:
                 self.log.append(StoreEvent(row.revision, row.at_ns, entry, previous))
-            else:  # the replaced version exists only if an earlier run ended before deleting it
-                self._obsolete += [row.previous] if previous is not None else []
-                self._obsolete += [row.revision] if entry is None else []
+            else:  # such rows are there only if an earlier run ended before deleting them
+                if previous is not None:
+                    self._obsolete.append(row.previous)
+                if entry is None:
+                    self._obsolete.append(row.revision)
             if entry is not None:
                 if previous is not None:
-                    entry.share(previous)
+                    entry.share_strings(previous)
                 versions[row.revision] = current[entry.resource, entry.key] = entry
             elif previous is not None:
                 del current[previous.resource, previous.key]
@@ -392,7 +395,7 @@ async def open_store(
             return Store(journal, clock, retention=log_retention, run=run)
         except sqlite3.Error as error:
             journal.close()
-            raise UsageError(database_file.unusable(journal.path, error)) from error
+            raise UsageError(database_file.unusable_message(journal.path, error)) from error
         except BaseException:
             journal.close()
             raise

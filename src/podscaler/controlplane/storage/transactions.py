@@ -1,8 +1,8 @@
 """Gives the code that decides a write its view of the store, and collects its changes.
 
-`Store.write` creates a `Transaction` for each write, passes it to the caller's function (the decision), and commits the
-collected changes if that raises no error. Reads return the newest versions: of this write, of earlier writes that are
-not committed yet, else of the last commit.
+`storage.store.Store.write` creates a `Transaction` for each write, passes it to the caller's function (the decision),
+and commits the collected changes if that raises no error. Reads return the newest versions: of this write, of earlier
+writes that are not committed yet, else of the last commit.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class Transaction:
             return entries.from_object(resource, obj, previous.revision if previous else 0)
         entry = entries.from_object(resource, obj, self._next_revision())
         if previous is not None and previous.uid == entry.uid:
-            entry.share(previous)
+            entry.share_strings(previous)
         self.events.append(StoreEvent(entry.revision, self.now_ns, entry, previous))
         return entry
 

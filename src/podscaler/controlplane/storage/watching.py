@@ -1,6 +1,6 @@
 """Watches the changes of one kind: every event in order, each once, from any retained resourceVersion on.
 
-`Objects.watch` calls `subscribe`; the HTTP stream and the in-process registry call `Subscription.batch` in a loop. A
+`registry.objects` calls `subscribe`; the HTTP stream and `registry.registry` call `Subscription.batch` in a loop. A
 subscription is a position in the shared change log without a queue of its own: a commit only wakes waiting
 subscriptions. So no event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that
 falls behind the log ends with StatusError 410 without slowing others down.
@@ -80,7 +80,7 @@ class Receiver(Protocol):
 
 
 class Watchers:
-    """Wakes the subscriptions that wait for changes; a commit costs as much as there are watchers of the changed kinds.
+    """Wakes the subscriptions that wait; the cost of a commit is proportional to the watchers of the changed kinds.
 
     Attributes:
         store: the watched store.
@@ -157,9 +157,9 @@ class Subscription:
                 await self._wait()
 
     def notify(self, namespaces: Set[str], revision: int) -> None:
-        """Deliver or announce the events of a commit that changed `namespaces`, or skip them; called while it waits.
+        """Pass the events of a commit to the receiver, or else wake `batch`; for `Watchers`, while `batch` waits.
 
-        `revision` is that of the commit's last event.
+        A commit that changed none of the watched `namespaces` is skipped; `revision` is that of its last event.
         """
         watched_namespace = self._selection.namespace
         if watched_namespace and watched_namespace not in namespaces:
@@ -187,7 +187,7 @@ class Subscription:
             if events:
                 receiver.take(EventBatch(events, self._last_revision))
         except Exception:
-            self._last_revision = last_revision  # raised again in the waiting task, parameter it is handled
+            self._last_revision = last_revision  # `batch` reads the events again, and raises again if need be
             return False
         return not self._watchers.store.log.after(self._resource, self._last_revision, 1)
 

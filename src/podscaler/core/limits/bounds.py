@@ -50,7 +50,7 @@ def without_behavior(spec: Spec, stabilized: int, current: int) -> Limits:
     )
 
 
-def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int) -> Limits:
+def with_behavior(spec: Spec, facts: PolicyFacts, stabilized: int, current: int) -> Limits:
     """`stabilized` as far as the policies and the bound of its direction allow; an unchanged count is not limited."""
     step_direction = direction(stabilized, current)
     if step_direction is Direction.UNCHANGED:
@@ -63,15 +63,15 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
             bound=None,
             reason=WITHIN_RANGE,
             result=stabilized,
-            scale_ups=rates.prior_history.scale_ups,
-            scale_downs=rates.prior_history.scale_downs,
+            scale_ups=facts.prior_history.scale_ups,
+            scale_downs=facts.prior_history.scale_downs,
         )
     if step_direction is Direction.UP:
-        policy_limit = policies.scale_up_limit(rates, current)
+        policy_limit = policies.scale_up_limit(facts, current)
         bound, reason = _nearer_highest(spec, policy_limit.limit)
         limited_replicas = min(stabilized, bound)
     else:
-        policy_limit = policies.scale_down_limit(rates, current)
+        policy_limit = policies.scale_down_limit(facts, current)
         bound, reason = _nearer_lowest(spec, policy_limit.limit)
         limited_replicas = max(stabilized, bound)
     is_limited = limited_replicas != stabilized
@@ -84,8 +84,8 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
         bound=bound if is_limited else None,
         reason=reason if is_limited else WITHIN_RANGE,
         result=limited_replicas,
-        scale_ups=rates.prior_history.scale_ups,
-        scale_downs=rates.prior_history.scale_downs,
+        scale_ups=facts.prior_history.scale_ups,
+        scale_downs=facts.prior_history.scale_downs,
     )
 
 

@@ -50,5 +50,5 @@ def by_windows(inputs: NormalisationInput) -> Normalised:
     stabilized = stabilization.by_behavior(
         prior_history.recommendations, inputs.proposal, inputs.current, now_ns=now_ns, windows_ns=windows_ns
     )
-    rates = PolicyFacts(spec.behavior, prior_history, now_ns, inputs.settings.emulation)
-    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, inputs.current))
+    facts = PolicyFacts(spec.behavior, prior_history, now_ns, inputs.settings.emulation)
+    return Normalised(stabilized, bounds.with_behavior(spec, facts, stabilized.step.result, inputs.current))

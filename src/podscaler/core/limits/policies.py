@@ -48,38 +48,48 @@ class PolicyLimit(Fact, frozen=True, gc=False):
     budgets: tuple[PolicyBudget, ...] = ()
 
 
-def scale_up_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
+def scale_up_limit(facts: PolicyFacts, current: int) -> PolicyLimit:
     """The highest count that the policies allow (`Min`: that of the strictest policy)."""
-    return _limit(rates.behavior.up, rates, current, sign=1)
+    return _limit(facts.behavior.up, facts, current, sign=1)
 
 
-def scale_down_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
+def scale_down_limit(facts: PolicyFacts, current: int) -> PolicyLimit:
     """The lowest count that the policies allow (`Min`: that of the strictest policy)."""
-    return _limit(rates.behavior.down, rates, current, sign=-1)
+    return _limit(facts.behavior.down, facts, current, sign=-1)
 
 
-def _limit(rules: Rules, rates: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
-    """The limit in the direction of `sign` (1: up, -1: down); `Min` and `Max` refer to the size of the change."""
+def _limit(rules: Rules, facts: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
+    """The limit in the direction of `sign` (1: up, -1: down)."""
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
-    budgets = tuple([_budget(policy, current, rates, sign=sign) for policy in rules.policies])
+    budgets = tuple([_budget(policy, current, facts, sign=sign) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    # Without policies upstream's loop keeps its start value, so that Min does not limit and Max allows no change.
-    takes_lowest = (rules.select_policy == "Min") == (sign > 0)
+    is_strictest = rules.select_policy == "Min"
+    takes_lowest = is_strictest if sign > 0 else not is_strictest  # the strictest limit of a scale-down is the highest
+    # as upstream: without policies Min does not limit, and Max allows no change
     limit = min(limits, default=numbers.INT32_MAX) if takes_lowest else max(limits, default=numbers.INT32_MIN)
     return PolicyLimit(rules.select_policy, max(limit, current) if sign > 0 else min(limit, current), budgets)
 
 
-def _budget(policy: Policy, current: int, rates: PolicyFacts, *, sign: int) -> PolicyBudget:
+def _budget(policy: Policy, current: int, facts: PolicyFacts, *, sign: int) -> PolicyBudget:
     """What a policy allows in the direction of `sign` (1: up, -1: down) from the count at the start of its period."""
-    cutoff = rates.now_ns - policy.period_ns
-    added = history.change_since(rates.prior_history.scale_ups, cutoff)
-    removed = history.change_since(rates.prior_history.scale_downs, cutoff)
-    start = numbers.wrap32(current - added + removed)
+    cutoff = facts.now_ns - policy.period_ns
+    added = history.change_since(facts.prior_history.scale_ups, cutoff)
+    removed = history.change_since(facts.prior_history.scale_downs, cutoff)
+    start = numbers.wrap32(current - added + removed)  # int32 wraps around, as in Go
     if policy.type == "Pods":
         limit = numbers.wrap32(start + sign * policy.value)
-    else:
+    else:  # Percent
         scaled = float(start) * (1.0 + sign * float(policy.value) / 100.0)
-        limit = rates.emulation.ceil_int32(scaled) if sign > 0 else numbers.int32_of_float(scaled)
+        limit = facts.emulation.ceil_int32(scaled) if sign > 0 else numbers.int32_of_float(scaled)
     remaining = sign * (limit - current)
-    return PolicyBudget(policy.type, policy.value, policy.period_ns, added, removed, start, limit, remaining)
+    return PolicyBudget(
+        type=policy.type,
+        value=policy.value,
+        period_ns=policy.period_ns,
+        added=added,
+        removed=removed,
+        start=start,
+        limit=limit,
+        remaining=remaining,
+    )

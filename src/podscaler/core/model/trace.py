@@ -117,11 +117,12 @@ class Outcome(StrEnum):
     WITHIN_TOLERANCE = "WithinTolerance"
     SCALED = "Scaled"
     STILL_WITHIN_TOLERANCE = "StillWithinTolerance"
-    """The second reading is within tolerance: no change. The next three are of the second reading, too."""
     DIRECTION_REVERSED = "DirectionReversed"
+    """The ratio of the second reading is on the other side of 1 than that of the first: no change."""
     REFILLED = "Refilled"
+    """By the ratio of the second reading, times `second_pods`."""
     WRONG_DIRECTION = "WrongDirection"
-    """Its ratio asks for more, but times the pods gives less than the current count, or the reverse: no change."""
+    """The second ratio is above 1, but gives less than the current count, or the reverse: no change."""
     FROM_ZERO = "FromZero"
 
 
@@ -322,7 +323,7 @@ class PolicyBudget(Step, frozen=True, gc=False):
     """One scaling policy: the count that it allows, and the remaining change.
 
     Attributes:
-        added, removed: replicas that this autoscaler added and removed since the `start` of the period.
+        start, added, removed: the count at the start of the period, and the replicas added and removed since then.
         limit: the count that the policy allows now.
         remaining: the change from the current count to `limit`, in the direction of the change; below 0: exceeded.
     """
@@ -488,10 +489,9 @@ def _with_ratios(metric: Any) -> Any:
 def _with_value_ratio(calculation: dict[str, Any], target: int) -> dict[str, Any]:
     if calculation["ratio"] is not None:
         return calculation
-    divisor = float(target)
-    if calculation.get("method") == "OfAverage":
-        divisor *= float(calculation.get("replicas", 0))
-    return calculation | {"ratio": numbers.divide(float(calculation.get("usageMilli", 0)), divisor)}
+    replicas = calculation.get("replicas", 0) if calculation.get("method") == "OfAverage" else 1
+    usage_milli, divisor = calculation.get("usageMilli", 0), float(target) * float(replicas)
+    return calculation | {"ratio": numbers.divide(float(usage_milli), divisor)}
 
 
 def _with_reading_ratio(reading: Any, target: int) -> Any:

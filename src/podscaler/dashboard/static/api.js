@@ -5,10 +5,11 @@
  * `forbidden`, `gone`, `bad` (the request), `unavailable` (try again after `retryMs`).
  */
 
-const KINDS = { 400: "bad", 401: "session", 403: "forbidden", 404: "gone", 410: "gone" };
+const ERROR_KINDS = { 400: "bad", 401: "session", 403: "forbidden", 404: "gone", 410: "gone" };
 const RETRY_FIRST_MS = 1000;
 const RETRY_MAX_MS = 30000;
 
+/** A failed request; `retryMs`: when it may be repeated (null: not known); `needs`: the missing permission, or empty. */
 export class ApiError extends Error {
   constructor(kind, text, retryMs = null, needs = "") {
     super(text);
@@ -33,12 +34,13 @@ async function request(path, options) {
   const body = await response.json().catch(() => null);
   if (response.ok && body !== null) return body;
   const text = body && body.error ? body.error : `The server answered with status ${response.status}.`;
-  throw new ApiError(KINDS[response.status] || "unavailable", text, body && body.retryMs, (body && body.needs) || "");
+  throw new ApiError(ERROR_KINDS[response.status] || "unavailable", text, body && body.retryMs, (body && body.needs) || "");
 }
 
+/** The JSON of a GET request; empty values of the query are left out. Throws ApiError. */
 export function get(path, query = {}) {
-  const known = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(known).toString();
+  const present = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(present).toString();
   return request(text ? `${path}?${text}` : path, {});
 }
 
@@ -62,14 +64,14 @@ export function takeLoginToken() {
   }
 }
 
-/** The delay before attempt number `attempt` (from 0): it doubles up to a bound, and is scattered by a quarter. */
+/** The delay before attempt number `attempt` (from 0): it doubles up to a bound, and varies by a quarter at random. */
 export function retryDelayMs(attempt, random = Math.random()) {
   return Math.min(RETRY_FIRST_MS * 2 ** attempt, RETRY_MAX_MS) * (0.75 + random / 2);
 }
 
 /**
- * The stream of changes. It reconnects by itself; `onState` is called with `live`, or with `lost` and the ApiError
- * when a request tells why.
+ * The stream of changes. `handlers` has a function for each event name of the server. It reconnects by itself; `onState`
+ * is called with `live`, or with `lost` and the ApiError of a plain request (null if that works).
  */
 export class ChangeStream {
   constructor(handlers, onState) {
@@ -109,7 +111,7 @@ export class ChangeStream {
     this.source = null;
   }
 
-  /** EventSource does not tell the status of a failed request: a plain request does. */
+  /** Reconnect later. EventSource does not have the status of a failed request: a plain request finds it out. */
   async failed(key) {
     this.close();
     const delayMs = retryDelayMs(this.attempt);

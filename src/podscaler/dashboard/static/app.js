@@ -3,7 +3,8 @@
  * connection, and says what is wrong.
  *
  * Reading order: api.js (requests), list.js, detail.js, steps.js (the picture of a decision), what_if.js, reports.js.
- * The plots are those of reports (charts.js).
+ * The plots are those of reports (charts.js). A page is a class with `title`, `root` and `show`; `key` (the autoscaler
+ * whose time line is streamed), `update`, `remove`, `timeline` and `close` are optional. A new page: a case in `makePage`.
  */
 
 import charts from "./charts.js";
@@ -25,12 +26,12 @@ class App {
     this.clockOffsetMs = 0;
     this.stream = new ChangeStream(
       {
-        rows: (rows) => this.changed(rows),
-        gone: (key) => this.removed(key),
+        rows: (rows) => this.rowsChanged(rows),
+        gone: (key) => this.rowRemoved(key),
         timeline: (change) => this.page && this.page.timeline && this.page.timeline(change),
         notice: (notice) => this.setNotice(notice),
       },
-      (state, reason) => this.connection(state, reason),
+      (state, reason) => this.connectionChanged(state, reason),
     );
   }
 
@@ -80,7 +81,7 @@ class App {
     document.body.insertBefore(made, this.banner);
   }
 
-  /** Read all autoscalers; the pages show what is known, and errors are in the banner. */
+  /** Read all autoscalers; returns whether that worked. The pages show what is known, and errors are in the banner. */
   async load() {
     try {
       this.listing = await get("/api/autoscalers");
@@ -90,7 +91,7 @@ class App {
       return true;
     } catch (error) {
       if (error.kind === "session") this.loggedOut(error);
-      else this.complain(error);
+      else this.showError(error);
       return false;
     }
   }
@@ -113,12 +114,12 @@ class App {
     return new ListPage(this);
   }
 
-  changed(rows) {
+  rowsChanged(rows) {
     for (const row of rows) this.rows.set(keyText(row), row);
     if (this.page && this.page.update) this.page.update(rows);
   }
 
-  removed(key) {
+  rowRemoved(key) {
     this.rows.delete(keyText(key));
     if (this.page && this.page.remove) this.page.remove(key);
   }
@@ -128,7 +129,8 @@ class App {
     this.showBanner(this.notice ? this.notice.text : "", this.notice ? this.notice.level : "info");
   }
 
-  async connection(state, reason) {
+  /** The stream is `live` or `lost`; `reason` is the ApiError of a lost one, or null. */
+  async connectionChanged(state, reason) {
     const wasLost = this.connectionText.textContent === "reconnecting";
     if (reason && reason.kind === "session") {
       this.loggedOut(reason);
@@ -177,8 +179,8 @@ class App {
     if (await this.load()) await this.route();
   }
 
-  /** Say what failed; a page that shows its own errors does not call this. */
-  complain(error) {
+  /** Show what failed in the banner, or the login if the session ended; rethrows errors that are no ApiErrors. */
+  showError(error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.kind === "session") this.loggedOut(error);
     else this.showBanner(errorText(error), "error");
@@ -210,5 +212,5 @@ export function keyText(row) {
 
 const app = new App();
 /** For measurements: rows as the stream sends them. */
-window.streamed = (rows) => app.changed(rows);
+window.streamed = (rows) => app.rowsChanged(rows);
 app.begin();

@@ -17,16 +17,16 @@ const RANGES = { "15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 144
 const DEFAULT_RANGE_MIN = 60;
 const MINUTE_MS = 60000;
 const LIVE_PERIOD_MS = 5000;
-/** How a mark of the server is called in a report. */
-const KINDS = { up: "up", down: "down", limited: "held", held: "held", failed: "failed", same: "same" };
+/** The kind of a decision in a report, by its kind in the server's JSON. */
+const REPORT_KINDS = { up: "up", down: "down", limited: "held", held: "held", failed: "failed", same: "same" };
 const DAY_S = 86400;
 
-/** The minutes that the address asks for; null: it asks for none, or for something that is no range. */
+/** The minutes of the page's address; null: it has none, or something that is no range. */
 function readRange(text) {
   return Object.values(RANGES).find((minutes) => String(minutes) === text) ?? null;
 }
 
-/** What is wrong with the range of the address, and what is shown instead; empty: nothing. */
+/** A sentence about an invalid range in the page's address, and what is shown instead; empty if it is valid. */
 function rangeNote(text) {
   if (text === null || readRange(text) !== null) return "";
   return `The address asks for “${text}” minutes; there are ${Object.values(RANGES).join(", ")}. The last hour is shown: choose another one above.`;
@@ -44,6 +44,7 @@ function midnightBefore(ms) {
   return new Date(ms).setHours(0, 0, 0, 0);
 }
 
+/** The list of decisions with the explanation of the selected one, which `readExplanation(id)` reads from the server. */
 class LiveDecisions extends DecisionPanel {
   constructor(part, readExplanation) {
     super(part, timeOfDay);
@@ -65,13 +66,17 @@ class LiveDecisions extends DecisionPanel {
   }
 }
 
+/**
+ * The page of one autoscaler; `app` (app.js) makes it for the address and calls `show`, `update`, `remove`, `timeline` and
+ * `close`. `key` has namespace and name; `query` is the query of the address: `decision` and `minutes`.
+ */
 export class DetailPage {
   constructor(app, key, query) {
     this.app = app;
     this.key = key;
     this.title = `${key.namespace}/${key.name}`;
-    this.linked = query.get("decision");
-    this.wanted = this.linked;
+    this.linkedId = query.get("decision"); // the decision of the address
+    this.idToSelect = this.linkedId;
     this.rangeMin = readRange(query.get("minutes")) ?? DEFAULT_RANGE_MIN;
     this.end = null;
     this.detail = null;
@@ -82,7 +87,7 @@ export class DetailPage {
     this.addressNote = element("p", { role: "status" }, rangeNote(query.get("minutes")));
     this.plots = element("div", { class: "columns" });
     this.zoomBar = element("div");
-    this.selectLater = null;
+    this.idToReselect = null; // the decision that was selected in a list that is replaced
     this.tables = element("div");
     this.whatIf = new WhatIf(key, (overTime) => this.showWhatIf(overTime));
     this.whatIf.range = () => this.range();
@@ -129,14 +134,15 @@ export class DetailPage {
     this.whatIf.fill(this.detail.row);
     this.drawPlots();
     this.showTables();
-    this.wanted = this.wanted || this.selectLater;
-    this.selectLater = null;
-    if (this.wanted) this.selectWanted();
+    this.idToSelect = this.idToSelect || this.idToReselect;
+    this.idToReselect = null;
+    if (this.idToSelect) this.selectDecision();
   }
 
+  /** Show an error; the request is repeated at the next period unless it was wrong itself. */
   fail(error) {
     if (error.kind === "session") {
-      this.app.complain(error);
+      this.app.showError(error);
       return;
     }
     const texts = [errorText(error)];
@@ -145,6 +151,7 @@ export class DetailPage {
     if (error.kind !== "bad") this.isDue = true;
   }
 
+  /** The stream has changed rows: show this autoscaler's, and read the rest at the next period. */
   update(rows) {
     const row = rows.find((each) => each.namespace === this.key.namespace && each.name === this.key.name);
     if (!row) return;
@@ -158,6 +165,7 @@ export class DetailPage {
     }
   }
 
+  /** The stream has new points of this autoscaler: they are read at the next period. */
   timeline() {
     this.isDue = true;
   }
@@ -173,8 +181,8 @@ export class DetailPage {
     );
   }
 
-  /** The report's form of the time line: seconds since the local midnight before its begin. */
-  part() {
+  /** The time line in the form of a report's part (charts.js): seconds since the local midnight before its begin. */
+  reportPart() {
     const { timeline, decisions } = this.detail;
     const midnight = midnightBefore(this.range().from);
     const seconds = (ms) => (ms - midnight) / 1000;
@@ -192,14 +200,14 @@ export class DetailPage {
     };
     return {
       autoscaler: this.title, workload: this.detail.row.target, plots: [replicas, ...timeline.metrics.map((metric) => metricPlot(metric, atS, line))],
-      decisions: decisions.map((mark) => ({ ...mark, atS: seconds(mark.at), kind: KINDS[mark.kind], before: mark.from, after: mark.to ?? mark.from, wanted: null, advice: [], sections: [] })),
+      decisions: decisions.map((mark) => ({ ...mark, atS: seconds(mark.at), kind: REPORT_KINDS[mark.kind], before: mark.from, after: mark.to ?? mark.from, wanted: null, advice: [], sections: [] })),
       decisionsTotal: decisions.length,
     };
   }
 
   /** Draw everything again; a zoom stays, and so does the list of decisions as long as there is no new one. */
   drawPlots() {
-    const part = this.part();
+    const part = this.reportPart();
     const { from, to } = this.range();
     const midnight = midnightBefore(from);
     const zoomed = this.zoom && this.zoom.span !== this.zoom.whole ? this.zoom.span : null;
@@ -222,15 +230,15 @@ export class DetailPage {
     const selected = this.panel && this.panel.marks.selected;
     this.panel = new LiveDecisions(part, (id) => get(autoscalerPath(this.key, "decisions", id)));
     this.panelContent = content;
-    if (selected) this.selectLater = selected.id;
+    if (selected) this.idToReselect = selected.id;
   }
 
-  selectWanted() {
-    const found = this.panel.part.decisions.find((each) => each.id === this.wanted);
-    const isLinked = this.wanted === this.linked;
-    this.wanted = null;
+  selectDecision() {
+    const found = this.panel.part.decisions.find((each) => each.id === this.idToSelect);
+    const isLinked = this.idToSelect === this.linkedId;
+    this.idToSelect = null;
     if (found) this.panel.select(found);
-    else if (isLinked) this.addressNote.textContent = `The decision “${this.linked}” of the address is not among those of this time range: choose a longer one above; the oldest are not kept.`;
+    else if (isLinked) this.addressNote.textContent = `The decision “${this.linkedId}” of the address is not among those of this time range: choose a longer one above; the oldest are not kept.`;
   }
 
   /** Draw the counts that another spec would have had into the plot of replicas; null: take them away. */
@@ -239,7 +247,7 @@ export class DetailPage {
     if (this.detail) this.drawPlots();
   }
 
-  /** Each count stays until the next one that is known. */
+  /** Add the what-if's counts to the plot of replicas; each stays until the next one that is known. */
   addWhatIf(replicas, overTime) {
     let index = -1;
     const values = this.detail.timeline.at.map((ms) => {
@@ -276,9 +284,9 @@ function table(title, columns, rows) {
   return rows.length ? charts.tableElement({ title, columns, rows }) : element("p", { class: "small" }, "None.");
 }
 
-/** A metric against its target, with the band within which nothing changes. */
+/** The plot of a metric against its target, with the band within which nothing changes; `line` makes a series. */
 function metricPlot(metric, atS, line) {
-  const factor = metric.unit === "percent" ? 1 : 1000;
+  const factor = metric.unit === "percent" ? 1 : 1000; // other values are in thousandths
   const scaled = (values, share = 1) => values.map((value) => (value === null ? null : (value / factor) * share));
   return {
     title: metric.name, unit: metric.unit === "percent" ? "%" : "", atS, hasDecisions: false, drawn: null,

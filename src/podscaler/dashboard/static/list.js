@@ -16,8 +16,10 @@ const ORDERS = {
   changed: ["latest change first", (a, b) => (b.changedAt ?? 0) - (a.changedAt ?? 0) || byName(a, b)],
 };
 const COLUMNS = ["Autoscaler", "State", "Replicas", "Ready", "Min–max", "Metrics against targets", "Last 30 minutes", "Changed"];
+/** By the severity of a row, as podscaler.observe.health numbers it; from PROBLEM_SEVERITY on it is a problem. */
 const SIGNS = ["✓", "i", "!", "‼"];
 const SEVERITIES = ["fine", "notable", "limited", "broken"];
+const PROBLEM_SEVERITY = 2;
 const SPARK = { width: 90, height: 20 };
 const AGE_PERIOD_MS = 10000;
 
@@ -25,21 +27,22 @@ function byName(a, b) {
   return a.namespace.localeCompare(b.namespace) || a.name.localeCompare(b.name);
 }
 
+/** A span of time as kubectl's short form: `47h`, `3d`. */
 export function age(ms) {
   if (ms === null || ms === undefined) return "–";
   const seconds = Math.max(Math.floor(ms / 1000), 0);
-  const units = [[172800, 86400, "d"], [7200, 3600, "h"], [120, 60, "m"], [0, 1, "s"]];
+  const units = [[172800, 86400, "d"], [7200, 3600, "h"], [120, 60, "m"], [0, 1, "s"]]; // from, size, letter
   const [, size, unit] = units.find(([from]) => seconds >= from);
   return `${Math.floor(seconds / size)}${unit}`;
 }
 
-/** A text with a capital letter and a full stop. */
 /** From when on decisions are known, and why not from earlier on. */
 export function sinceText({ since, sinceReason }) {
   const known = since === null ? "" : `Decisions are known since ${new Date(since).toLocaleTimeString()}: `;
   return known ? asSentence(known + sinceReason) : asSentence(sinceReason);
 }
 
+/** A text with a capital letter and a full stop. */
 export function asSentence(text) {
   return text ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "";
 }
@@ -71,6 +74,7 @@ function sparkline(values) {
   return svg;
 }
 
+/** The table row of one autoscaler; its cells are in the order of COLUMNS. */
 class RowView {
   constructor(row) {
     this.cells = COLUMNS.map((name, index) => (index ? element("td", { "data-label": name }) : element("th", { scope: "row" })));
@@ -100,6 +104,7 @@ class RowView {
   }
 }
 
+/** The page of all autoscalers; `app` (app.js) makes it and calls `show`, `update`, `remove` and `close`. */
 export class ListPage {
   constructor(app) {
     this.app = app;
@@ -174,7 +179,7 @@ export class ListPage {
   }
 
   isShown(row) {
-    if (this.onlyProblems && row.severity < 2) return false;
+    if (this.onlyProblems && row.severity < PROBLEM_SEVERITY) return false;
     const metrics = row.metrics.map((metric) => metric.name).join(" ");
     const text = `${row.namespace}/${row.name} ${row.state} ${row.target} ${metrics}`.toLowerCase();
     return this.words.every((word) => text.includes(word));
@@ -197,7 +202,7 @@ export class ListPage {
 
   summarize() {
     const { listing } = this.app;
-    const problems = [...this.views.values()].filter((view) => view.row.severity >= 2).length;
+    const problems = [...this.views.values()].filter((view) => view.row.severity >= PROBLEM_SEVERITY).length;
     const counts = `${this.body.childElementCount} of ${this.views.size} autoscalers, ${problems} with problems`;
     const empty = this.views.size ? "" : " There is none that you may see.";
     this.summary.textContent = listing ? `${listing.cluster}: ${counts}.${empty} ${sinceText(listing)}` : counts;

@@ -1,5 +1,6 @@
 /*
- * Reports of simulations and backtests (`--reports DIR`), drawn as in their own files.
+ * The pages of reports of simulations and backtests (`--reports DIR`): the list, and one report, drawn as in its own
+ * file. app.js makes them and calls `show`.
  */
 
 import charts from "./charts.js";
@@ -24,7 +25,7 @@ export class ReportsPage {
       const none = "There is none. podscaler simulate, backtest and tune write them with --report; podscaler dashboard --reports DIR shows those of a folder.";
       this.list.replaceChildren(items.length ? element("ul", {}, ...items) : element("p", {}, none));
     } catch (error) {
-      if (error.kind === "session") this.app.complain(error);
+      if (error.kind === "session") this.app.showError(error);
       else this.list.replaceChildren(element("p", { class: "error" }, errorText(error)));
     }
   }
@@ -42,7 +43,7 @@ export class ReportPage {
     try {
       charts.drawReport(await get(`/api/reports/${encodeURIComponent(this.name)}`), this.root);
     } catch (error) {
-      if (error.kind === "session") this.app.complain(error);
+      if (error.kind === "session") this.app.showError(error);
       else this.root.replaceChildren(element("main", {}, element("p", { class: "error" }, errorText(error)), element("a", { href: "#/reports" }, "All reports")));
     }
   }

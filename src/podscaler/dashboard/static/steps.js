@@ -2,7 +2,8 @@
  * The picture of a decision: boxes from the pods to the replicas, each with its numbers; a box that changed or held the
  * count is marked. The words of the explanation are below the picture, and say the same.
  *
- * The boxes come from the trace of the explanation (docs/trace.md); a step that the decision did not take has no box.
+ * The boxes come from the trace of the explanation (docs/trace.md); a step that the decision did not take has no box. A
+ * new step of the trace: a box in `boxes`.
  */
 
 import charts from "./charts.js";
@@ -35,13 +36,14 @@ function resultText(verdict) {
   return verdict.desired === verdict.current ? `stays at ${verdict.current}` : `${verdict.current} → ${verdict.desired}`;
 }
 
-/** A line of the explanation's section about a metric, in its units; empty where there is none. */
+/** The text of the last line with a label in the explanation's section about a metric; empty where there is none. */
 function lineOf(explanation, index, label) {
   const section = explanation.steps.find((each) => each.title.startsWith(`metrics[${index}]`));
   const lines = section ? section.lines.filter((each) => each.label === label) : [];
   return lines.length ? lines[lines.length - 1].text : "";
 }
 
+/** The boxes of one metric: its pods, if it is of pods, and its proposal. */
 function metricBoxes(metric, index, explanation) {
   const made = [];
   const calculation = metric.calculation || {};
@@ -50,7 +52,7 @@ function metricBoxes(metric, index, explanation) {
     const others = calculation.pods.length - counted;
     made.push({ title: "Pods", lines: [`${counted} used`, `${others} not used as they are`], isActive: others > 0 });
   }
-  const step = calculation.second || calculation.first || calculation;
+  const step = calculation.second || calculation.first || calculation; // a metric of pods is calculated once or twice
   const ratio = lineOf(explanation, index, "ratio");
   const lines = ratio ? [ratio] : [];
   if (metric.failure || metric.error) lines.push("could not be read");

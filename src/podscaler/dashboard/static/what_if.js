@@ -21,7 +21,7 @@ const FIELDS = [
   ["scale-up tolerance", "behavior.scaleUp.tolerance", { min: 0, step: "any" }],
 ];
 
-/** The policies of a text as YAML in one line; throws Error with a sentence where it is none. */
+/** The policies of a text (POLICY_HELP) as YAML in one line; throws Error with a sentence for any other text. */
 export function policies(text) {
   const items = text.split(",").map((part) => part.trim().split(/\s+/));
   for (const item of items) {
@@ -32,7 +32,7 @@ export function policies(text) {
 }
 
 export class WhatIf {
-  /** `onTimeline` is called with the result over time, or null where there is none any more. */
+  /** `key`: the autoscaler; `onTimeline` is called with the result over time, or null where there is none any more. */
   constructor(key, onTimeline) {
     this.key = key;
     this.onTimeline = onTimeline;
@@ -52,9 +52,10 @@ export class WhatIf {
     const placeholders = { minReplicas: row.min, maxReplicas: row.max };
     for (const [label, path, bounds] of FIELDS) this.input(label, path, { type: "number", placeholder: placeholders[path] ?? "", ...bounds });
     row.metrics.forEach((metric, index) => {
-      const target = metric.target === null ? "" : metric.unit === "percent" ? metric.target : metric.target / 1000;
-      const unit = metric.unit === "percent" ? " (%)" : "";
-      this.input(`target of ${metric.name}${unit}`, `metrics[${index}].target`, { type: "number", min: 0, step: "any", placeholder: target }, metric.unit === "percent" ? "%" : "");
+      const isPercent = metric.unit === "percent";
+      const target = isPercent ? metric.target : metric.target / 1000; // other values are in thousandths
+      const attributes = { type: "number", min: 0, step: "any", placeholder: metric.target === null ? "" : target };
+      this.input(`target of ${metric.name}${isPercent ? " (%)" : ""}`, `metrics[${index}].target`, attributes, isPercent ? "%" : "");
     });
     this.input("scale-up policies", "behavior.scaleUp.policies", { type: "text", placeholder: POLICY_HELP });
     this.input("scale-down policies", "behavior.scaleDown.policies", { type: "text", placeholder: POLICY_HELP });
@@ -69,13 +70,13 @@ export class WhatIf {
 
   /** The changes as `podscaler explain --what-if` takes them. */
   changes() {
-    const found = [];
+    const assignments = [];
     for (const [path, { input, suffix }] of this.inputs) {
       const value = input.value.trim();
       if (!value) continue;
-      found.push(`${path}=${path.endsWith("policies") ? policies(value) : value + suffix}`);
+      assignments.push(`${path}=${path.endsWith("policies") ? policies(value) : value + suffix}`);
     }
-    return found;
+    return assignments;
   }
 
   async submit(event) {

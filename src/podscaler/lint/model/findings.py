@@ -1,7 +1,7 @@
 """Defines what a lint rule is, and the findings that it yields and that the command reports.
 
-Rules (`podscaler.lint.rules`) are functions with the decorator `rule` that yield `RuleFinding`s; `linter` makes
-`Finding`s of them, with file and line, for the output of the command.
+Rules (`podscaler.lint.rules`) are functions with the decorator `rule` that yield `RuleFinding`s;
+`podscaler.lint.linter` makes `Finding`s of them, with file and line, for the output of the command.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,10 +30,9 @@ class RuleFinding:
     """One finding as a rule returns it.
 
     Attributes:
-        item: the object in which the fault can be corrected.
-        field: the path of the field within it, as autoscaling/v2 names it; may be empty.
-        message: the fault and its effect.
-        fix: how to correct it.
+        item: the object in which the problem can be corrected.
+        field: the path of the field within it, as autoscaling/v2 names it; empty: the whole object.
+        message: the problem and its effect.
         other_item: another object that is involved, whose annotation switches the rule off, too; None if there is none.
     """
 
@@ -87,7 +86,6 @@ class Finding:
     """One finding as it is reported.
 
     Attributes:
-        rule: the rule that found it.
         api_version, kind, namespace, name: identify the object; empty if the file cannot be read as objects.
         field: the path of the field (`spec.metrics[0].type`); empty: the whole object.
         message, fix: as in RuleFinding.

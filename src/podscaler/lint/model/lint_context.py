@@ -1,6 +1,7 @@
 """The input of lint rules: objects by name, autoscalers with their targets, and what a cluster serves.
 
-Made by `linter` once for a run; each rule takes the LintContext as its only argument.
+`podscaler.lint.linter` makes a LintContext once for a run, and each rule takes it as its only argument;
+`podscaler.cli.diagnosis.examination` makes one to find the target.
 
 Invariants: every look-up is by index, so that rules are linear in the number of objects. `LintContext.cluster` is None
 for files alone; rules that need it then yield nothing.
@@ -15,16 +16,18 @@ from podscaler.api.resource.resources import Object
 from podscaler.lint.model import pod_autoscalers
 from podscaler.lint.model.linted_item import Item, Key, group_of
 
-AUTOSCALER = "HorizontalPodAutoscaler"
-GROUPS = ("autoscaling", "extensions")
+HPA_KIND = "HorizontalPodAutoscaler"
+HPA_GROUPS = ("autoscaling", "extensions")
+"""The groups of HorizontalPodAutoscalers, of all versions that ever were."""
 POD_AUTOSCALER = (pod_autoscalers.GROUP, pod_autoscalers.KIND)
-_SOURCES = {
+_SOURCE_FIELDS = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
     "Pods": "pods",
     "Object": "object",
     "External": "external",
 }
+"""The field of a metric that has the source of its type. A new type of metric: a line here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +40,35 @@ class LintedMetric:
 
     @property
     def target(self) -> Object:
-        """Its target."""
+        """The target, as its JSON object; empty if there is none."""
         target: Object = self.source.get("target") or {}
         return target
 
     @property
     def name(self) -> str:
-        """The name under which an adapter serves it, empty for resources."""
+        """The name under which an adapter serves the metric, empty for resources."""
         name: str = (self.source.get("metric") or {}).get("name", "")
         return name
 
     @property
     def resource(self) -> str:
-        """The resource that it measures, empty for other metrics."""
+        """The measured resource, empty for other metrics."""
         name: str = self.source.get("name", "") if self.type in ("Resource", "ContainerResource") else ""
         return name
 
     @property
     def container(self) -> str:
-        """The container that it measures, empty for other metrics."""
+        """The measured container of a ContainerResource, empty for other metrics."""
         container: str = self.source.get("container", "")
         return container
 
 
 @dataclass(frozen=True, slots=True)
 class LintedAutoscaler:
-    """An autoscaler of either kind that can be decoded; `item.faults` has its API errors.
+    """An autoscaler of either kind that can be decoded.
 
     Attributes:
-        item: the object.
-        reference: its scaleTargetRef.
+        item: the object, whose spec lacks the parts with API errors (`item.api_errors`).
         target_key: the identity of its target.
         target: the target; None if it is not among the objects.
         metrics: in order; where the spec has none, the API's default metric.
@@ -80,24 +82,24 @@ class LintedAutoscaler:
 
     @property
     def min_replicas(self) -> int:
-        """minReplicas."""
+        """minReplicas, with the API's default 1."""
         replicas: int = self.item.spec.get("minReplicas", 1)
         return replicas
 
     @property
     def max_replicas(self) -> int:
-        """maxReplicas."""
+        """maxReplicas; 0 if that is missing, which is an API error."""
         replicas: int = self.item.spec.get("maxReplicas", 0)
         return replicas
 
-    def rules(self, direction: str) -> Object:
+    def scaling_rules(self, direction: str) -> Object:
         """The behavior of `scaleUp` or `scaleDown`, with defaults; empty without a behavior."""
         rules_of_direction: Object = (self.item.spec.get("behavior") or {}).get(direction) or {}
         return rules_of_direction
 
     def is_disabled(self, direction: str) -> bool:
         """Whether the selectPolicy of the direction is Disabled."""
-        return self.rules(direction).get("selectPolicy") == "Disabled"
+        return self.scaling_rules(direction).get("selectPolicy") == "Disabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class LintContext:
             self._by_kind[item.group, item.kind.lower()].append(item)
             self._by_kind_and_namespace[item.group, item.kind.lower(), item.namespace].append(item)
         self.autoscalers: Sequence[LintedAutoscaler] = tuple(
-            self._autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
+            self._make_autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
         )
 
     def find(self, key: Key) -> Item | None:
@@ -151,7 +153,7 @@ class LintContext:
             return self._by_kind.get((group, kind.lower()), ())
         return self._by_kind_and_namespace.get((group, kind.lower(), namespace), ())
 
-    def _autoscaler(self, item: Item) -> LintedAutoscaler:
+    def _make_autoscaler(self, item: Item) -> LintedAutoscaler:
         """An autoscaler with its target, without the metrics that an API server rejects."""
         item = _without_rejected(item)
         reference = item.spec.get("scaleTargetRef") or {}
@@ -167,7 +169,7 @@ class LintContext:
 def _metrics(written_metrics: Iterable[Object]) -> Iterable[LintedMetric]:
     """The metrics of a spec, as written; those without the source of their type are left out."""
     for index, metric in enumerate(written_metrics):
-        name = _SOURCES.get(metric.get("type", ""), "")
+        name = _SOURCE_FIELDS.get(metric.get("type", ""), "")
         if metric.get(name):  # a cluster may serve newer types
             yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
 
@@ -177,12 +179,13 @@ _SPEC_FIELD = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
 
 def _without_rejected(item: Item) -> Item:
     """The autoscaler without the parts of its spec that the API server rejects, so that rules read valid values."""
-    rejected_fields = [match.groups() for fault in item.faults if (match := _SPEC_FIELD.match(fault.field))]
+    matches = [_SPEC_FIELD.match(api_error.field) for api_error in item.api_errors]
+    rejected_fields = [match.groups() for match in matches if match]  # name, and index or None
     if not rejected_fields:
         return item
     spec = dict(item.spec)
     rejected_indexes = {int(index) for name, index in rejected_fields if name == "metrics" and index is not None}
-    indexed_metrics = enumerate(spec.get("metrics") or ())
+    indexed_metrics = enumerate(spec.get("metrics") or ())  # a rejected one becomes empty: the others keep their index
     spec["metrics"] = [{} if index in rejected_indexes else metric for index, metric in indexed_metrics]
     for name, index in rejected_fields:
         if index is None or name != "metrics":
@@ -192,4 +195,4 @@ def _without_rejected(item: Item) -> Item:
 
 def is_autoscaler(item: Item) -> bool:
     """Whether the object is a HorizontalPodAutoscaler or a PodAutoscaler, of any version."""
-    return (item.kind == AUTOSCALER and item.group in GROUPS) or (item.group, item.kind) == POD_AUTOSCALER
+    return (item.kind == HPA_KIND and item.group in HPA_GROUPS) or (item.group, item.kind) == POD_AUTOSCALER

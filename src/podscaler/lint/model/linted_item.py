@@ -1,6 +1,7 @@
 """One object that is linted: as written, with defaults, and where in a file or cluster it is from.
 
-Made by `reading`, read by every rule; also helpers for values of unchecked types. Items are immutable.
+`podscaler.lint.model.reading` makes Items, and every rule reads them; also helpers for values of unchecked types. Items
+are immutable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 from podscaler.api.resource.resources import Object
 
 IGNORE_ANNOTATION = "podscaler.dev/lint-ignore"
+"""The annotation with the ids of rules that are switched off for an object, separated by commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class APIFinding:
-    """An API error or a warning: the field (empty if the text names it) and the text of the API server."""
+class APIError:
+    """An error with which the API server rejects an object: the field (empty if the text names it), and its text."""
 
     field: str
     text: str
@@ -63,7 +65,7 @@ class Item:
         written: the decoded object as written; for an unknown kind, the plain value.
         obj: the object with the API's defaults, in the storage version; empty if it cannot be decoded.
         origin: the file or cluster that it is from.
-        faults: the API errors with which the API server would reject it; empty if there is no error.
+        api_errors: those with which the API server would reject the object; empty if there are none.
     """
 
     api_version: str
@@ -73,7 +75,7 @@ class Item:
     written: Object
     obj: Object
     origin: DocumentOrigin = DocumentOrigin()
-    faults: tuple[APIFinding, ...] = ()
+    api_errors: tuple[APIError, ...] = ()
 
     @property
     def group(self) -> str:
@@ -86,8 +88,8 @@ class Item:
         return Key(self.group, self.kind.lower(), self.namespace, self.name)
 
     @property
-    def shown(self) -> str:
-        """The object in messages: `Deployment shop/web`."""
+    def full_name(self) -> str:
+        """The name of the object in messages: `Deployment shop/web`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
@@ -96,14 +98,12 @@ class Item:
         return mapping(self.obj.get("spec"))
 
     @property
-    def ignored(self) -> tuple[str, ...]:
-        """The rules that its annotation switches off, as written."""
+    def ignored_rule_ids(self) -> tuple[str, ...]:
+        """The ids of the rules that IGNORE_ANNOTATION switches off, as written."""
         rule_ids = mapping(mapping(self.written.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
-        return (
-            tuple(rule_id.strip() for rule_id in rule_ids.split(",") if rule_id.strip())
-            if isinstance(rule_ids, str)
-            else ()
-        )
+        if not isinstance(rule_ids, str):
+            return ()
+        return tuple(rule_id.strip() for rule_id in rule_ids.split(",") if rule_id.strip())
 
 
 def group_of(api_version: str) -> str:

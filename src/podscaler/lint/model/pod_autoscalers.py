@@ -1,8 +1,8 @@
 """Decodes and validates a PodAutoscaler (podscaler.dev/v1alpha1), as an API server and the controller do.
 
-Called by `reading`. The object is decoded by its CustomResourceDefinition, then validated as a HorizontalPodAutoscaler,
-whose spec it has. The CEL rules of the definition are left out: the validation of a HorizontalPodAutoscaler names the
-field of a fault more exactly.
+Called by `podscaler.lint.model.reading`. The object is decoded by its CustomResourceDefinition, then validated as a
+HorizontalPodAutoscaler, whose spec it has. The CEL rules of the definition are left out: the validation of a
+HorizontalPodAutoscaler names the field of an error more exactly.
 
 Source: `podscaler crd`; docs/spec/api.md 2 (Validation).
 """
@@ -18,13 +18,13 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.api.schema import decoding
-from podscaler.lint.model.linted_item import APIFinding
+from podscaler.lint.model.linted_item import APIError
 
 GROUP = pod_autoscaler.GROUP
 KIND = pod_autoscaler.KIND
 API_VERSION = f"{GROUP}/{pod_autoscaler.VERSION}"
 _NO_FIELD = "<nil>"
-"""The field of an error that an API server adds to another one about the same value."""
+"""The field of an error that an API server adds where it could not run CEL rules because of another error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class DecodedPodAutoscaler:
     Attributes:
         written: the object without defaults.
         stored: the object with the defaults of its CustomResourceDefinition.
-        problems: the errors of strict decoding (unknown and repeated fields).
+        strict_errors: the errors of strict decoding (unknown and repeated fields).
     """
 
     written: Object
     stored: Object
-    problems: tuple[str, ...]
+    strict_errors: tuple[str, ...]
 
 
 @cache
@@ -55,7 +55,7 @@ def _without_rules(schema: Any) -> Any:
     return [_without_rules(element) for element in schema] if isinstance(schema, list) else schema
 
 
-def decoded(manifest: Object) -> DecodedPodAutoscaler:
+def decode(manifest: Object) -> DecodedPodAutoscaler:
     """A PodAutoscaler decoded from plain data. Raises DecodeError."""
     version = record().versions[0]
     assert version.decode is not None, "the schema of a custom resource is its definition's"
@@ -70,16 +70,16 @@ def in_v2(stored: Object) -> Object:
     return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
 
 
-def first_errors(errors: Iterable[FieldError]) -> Iterator[APIFinding]:
-    """The first error of each field: a wrong quantity has four."""
+def first_errors(errors: Iterable[FieldError]) -> Iterator[APIError]:
+    """The first error of each field; a wrong quantity has four."""
     reported_fields: set[str] = set()
     for error in errors:
         if error.field != _NO_FIELD and error.field not in reported_fields:
             reported_fields.add(error.field)
-            yield APIFinding(error.field, error.text)
+            yield APIError(error.field, error.text)
 
 
-def controller_errors(autoscaler: Object) -> Iterator[APIFinding]:
+def controller_errors(autoscaler: Object) -> Iterator[APIError]:
     """The errors of the controller's validation of an autoscaler of autoscaling/v2."""
     for error in hpa_validation.validate(autoscaler, None):
-        yield APIFinding(error.field, error.text)
+        yield APIError(error.field, error.text)

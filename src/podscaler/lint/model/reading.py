@@ -1,6 +1,7 @@
 """Makes Items, the objects that are linted, of parsed documents, with the errors that an API server would return.
 
-Called by `podscaler lint` for the documents of files, and for the objects of a cluster's lists.
+Called by `podscaler.cli.lint.lint_files` for the documents of files, and by `podscaler.cli.lint.cluster_reader` for the
+objects of a cluster's lists.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
 Differs: objects of a cluster are not validated again, because the server has accepted them, except PodAutoscalers:
@@ -18,17 +19,13 @@ from podscaler.api.schema import decoding
 from podscaler.api.text import json_text
 from podscaler.api.text.json_text import DecodeError
 from podscaler.lint.model import pod_autoscalers
-from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item, mapping, text
+from podscaler.lint.model.linted_item import APIError, DocumentOrigin, Item, mapping, text
 
 DEFAULT_NAMESPACE = "default"
 _AUTOSCALERS = frozenset(
-    {
-        ("autoscaling", conversion.KIND),
-        ("extensions", conversion.KIND),
-        (pod_autoscalers.GROUP, pod_autoscalers.KIND),
-    }
+    {("autoscaling", conversion.KIND), ("extensions", conversion.KIND), (pod_autoscalers.GROUP, pod_autoscalers.KIND)}
 )
-_UNNAMESPACED = frozenset(
+_CLUSTER_SCOPED = frozenset(
     {
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
         ("rbac.authorization.k8s.io", "ClusterRole"),
@@ -38,6 +35,7 @@ _UNNAMESPACED = frozenset(
         ("", "PersistentVolume"),
     }
 )
+"""Kinds outside of namespaces; any other kind without a record is taken as namespaced."""
 
 
 def items(document_value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
@@ -59,25 +57,26 @@ def items(document_value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_
         missing = "Kind" if not meta.kind else "apiVersion"
         yield _unreadable(origin, f"Object '{missing}' is missing")
     elif meta.kind.endswith("List") and isinstance(document_value.get("items"), list):
-        yield from _of_list(document_value, meta.kind, origin, namespace)
+        yield from _items_of_list(document_value, meta.kind, origin, namespace)
     else:
-        yield _item(document_value, origin, namespace)
+        yield _read_item(document_value, origin, namespace)
 
 
-def _unreadable(origin: DocumentOrigin, fault: str) -> Item:
-    return Item("", "", "", "", {}, {}, origin, (APIFinding("", fault),))
+def _unreadable(origin: DocumentOrigin, error: str) -> Item:
+    """An item without a kind for a document that is no object."""
+    return Item("", "", "", "", {}, {}, origin, (APIError("", error),))
 
 
-def _of_list(list_object: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
+def _items_of_list(list_object: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
     """The elements of a list; in a list of one kind they need no apiVersion and kind."""
     type_meta = {} if kind == "List" else {"apiVersion": list_object["apiVersion"], "kind": kind.removesuffix("List")}
     prefix = f"{origin.path}." if origin.path else ""
     for index, element in enumerate(list_object["items"]):
-        typed = {**type_meta, **element} if isinstance(element, dict) else element
-        yield from items(typed, replace(origin, path=f"{prefix}items[{index}]"), namespace)
+        manifest = {**type_meta, **element} if isinstance(element, dict) else element
+        yield from items(manifest, replace(origin, path=f"{prefix}items[{index}]"), namespace)
 
 
-def _item(manifest: Object, origin: DocumentOrigin, namespace: str) -> Item:
+def _read_item(manifest: Object, origin: DocumentOrigin, namespace: str) -> Item:
     """The item of an object, with the errors by which an API server would reject it."""
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     meta = mapping(manifest.get("metadata"))
@@ -93,33 +92,33 @@ def _item(manifest: Object, origin: DocumentOrigin, namespace: str) -> Item:
     )
     try:
         if (api_version, kind) == (pod_autoscalers.API_VERSION, pod_autoscalers.KIND):
-            return _pod_autoscaler(item, manifest)
-        return _unknown(item, manifest) if kind_record is None else _decoded(item, manifest, *kind_record)
+            return _read_pod_autoscaler(item, manifest)
+        return _read_unknown(item, manifest) if kind_record is None else _read_known(item, manifest, *kind_record)
     except DecodeError as error:
-        return replace(item, faults=(APIFinding("", str(error)),))
+        return replace(item, api_errors=(APIError("", str(error)),))
 
 
-def _unknown(item: Item, manifest: Object) -> Item:
+def _read_unknown(item: Item, manifest: Object) -> Item:
     """An item of an unknown kind, as written. Raises DecodeError for numbers beyond a float64."""
     plain = json_text.plain(manifest)
-    return replace(item, written=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
+    return replace(item, written=plain, obj=plain, api_errors=_version_errors(item.api_version, item.kind))
 
 
-def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
+def _version_errors(api_version: str, kind: str) -> tuple[APIError, ...]:
     """The error of an autoscaler whose version does not exist; none for other kinds."""
     if (api_version.rpartition("/")[0], kind) not in _AUTOSCALERS:
         return ()
-    return (APIFinding("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
+    return (APIError("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
 
 
 def _is_namespaced(api_version: str, kind: str, kind_record: tuple[Resource, Version] | None) -> bool:
     """Whether objects of a kind are in namespaces; `kind_record` is None for a kind that podscaler does not have."""
     if kind_record:
         return kind_record[0].namespaced
-    return (api_version.rpartition("/")[0], kind) not in _UNNAMESPACED
+    return (api_version.rpartition("/")[0], kind) not in _CLUSTER_SCOPED
 
 
-def _decoded(item: Item, manifest: Object, resource: Resource, version: Version) -> Item:
+def _read_known(item: Item, manifest: Object, resource: Resource, version: Version) -> Item:
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(manifest, version.message)
     stored = manifest_objects.with_defaults(decoded.obj, resource, version)
@@ -127,27 +126,29 @@ def _decoded(item: Item, manifest: Object, resource: Resource, version: Version)
     if item.origin.is_live:
         return item_read
     return replace(
-        item_read, faults=(*(APIFinding("", problem) for problem in decoded.problems), *_api_errors(resource, stored))
+        item_read,
+        api_errors=(*(APIError("", problem) for problem in decoded.problems), *_validation_errors(resource, stored)),
     )
 
 
-def _pod_autoscaler(item: Item, manifest: Object) -> Item:
-    """A PodAutoscaler, validated as a HorizontalPodAutoscaler where it conforms to its definition.
+def _read_pod_autoscaler(item: Item, manifest: Object) -> Item:
+    """A PodAutoscaler, whose `obj` has the form of a HorizontalPodAutoscaler; empty if the definition rejects it.
 
-    Raises DecodeError for what cannot be decoded.
+    It is validated by its CustomResourceDefinition (in a cluster the server did that), and then, as by its controller,
+    as a HorizontalPodAutoscaler. Raises DecodeError for what cannot be decoded.
     """
     record = pod_autoscalers.record()
-    decoded = pod_autoscalers.decoded(manifest)
-    decoding_errors: tuple[APIFinding, ...] = ()
+    decoded = pod_autoscalers.decode(manifest)
+    decoding_errors: tuple[APIError, ...] = ()
     if not item.origin.is_live:
-        decoding_errors = tuple(APIFinding("", problem) for problem in decoded.problems)
+        decoding_errors = tuple(APIError("", problem) for problem in decoded.strict_errors)
         if errors := tuple(pod_autoscalers.first_errors(manifest_objects.api_errors(record, decoded.stored))):
-            return replace(item, written=decoded.written, faults=decoding_errors + errors)
+            return replace(item, written=decoded.written, api_errors=decoding_errors + errors)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)
-    faults = (*decoding_errors, *pod_autoscalers.controller_errors(autoscaler))
-    return replace(item, written=decoded.written, obj=autoscaler, faults=faults)
+    api_errors = (*decoding_errors, *pod_autoscalers.controller_errors(autoscaler))
+    return replace(item, written=decoded.written, obj=autoscaler, api_errors=api_errors)
 
 
-def _api_errors(resource: Resource, stored: Object) -> Iterator[APIFinding]:
+def _validation_errors(resource: Resource, stored: Object) -> Iterator[APIError]:
     for error in dict.fromkeys(manifest_objects.api_errors(resource, stored)):
-        yield APIFinding(error.field, error.text)
+        yield APIError(error.field, error.text)

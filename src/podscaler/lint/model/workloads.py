@@ -1,7 +1,8 @@
 """Reads workloads for lint rules: labels of their pods, selector, containers with requests and limits.
 
-Called by the rules about targets. A workload is of one of the kinds in KNOWN: those of the group apps with a pod
-template, and ReplicationController. The functions return None for one that the API server would reject.
+Called by rules of `podscaler.lint.rules` and by `podscaler.cli.diagnosis.examination`. A workload is of one of the
+kinds in WORKLOAD_KINDS: those of the group apps with a pod template, and ReplicationController. The functions return
+None for one that the API server would reject.
 
 Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
 """
@@ -23,7 +24,7 @@ from podscaler.core.model.observation import Pod
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.linted_item import Item
 
-KNOWN = frozenset(
+WORKLOAD_KINDS = frozenset(
     {
         ("apps", "deployment"),
         ("apps", "replicaset"),
@@ -50,9 +51,9 @@ class MeasuredContainer:
     path: str
     value: Object
 
-    def amount_milli(self, kind: str, resource: str) -> int | None:
-        """Thousandths of a resource in its `requests` or `limits`; None if it states none."""
-        amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
+    def amount_milli(self, field: str, resource: str) -> int | None:
+        """Thousandths of a resource in `requests` or `limits` (`field`); None if the container states none."""
+        amount = ((self.value.get("resources") or {}).get(field) or {}).get(resource)
         return None if amount is None else quantity.parse(str(amount)).milli_value()
 
 
@@ -61,9 +62,6 @@ class Workload:
     """A workload with its pod template.
 
     Attributes:
-        item: the object.
-        labels: the labels of its pods.
-        selector: its selector of pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
         pod: a pod of the template, as facts of a decision.
         has_pod_resources: whether the template has pod-level requests or limits.
@@ -84,16 +82,16 @@ def target_of(autoscaler: LintedAutoscaler, context: LintContext) -> Workload | 
 
 def read(item: Item, context: LintContext) -> Workload | None:
     """The workload; None if it is of another kind, has API errors, or is newer than these rules."""
-    if item.faults or (item.group, item.kind.lower()) not in KNOWN:
+    if item.api_errors or (item.group, item.kind.lower()) not in WORKLOAD_KINDS:
         return None
     try:
-        return _read(item, _limit_ranges(item.namespace, context))
+        return _read_template(item, _limit_ranges(item.namespace, context))
     except ValueError:  # a cluster may hold values that this version cannot read
         return None
 
 
-def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
-    """A workload with the defaults of its template, and those of the namespace's LimitRanges."""
+def _read_template(item: Item, limit_ranges: Iterable[Object]) -> Workload:
+    """A workload with the defaults of its template and of the namespace's LimitRanges. Raises ValueError."""
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
     pod_defaults.set_pod_defaults(template)
@@ -101,16 +99,16 @@ def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
         pod_limits.complete(template, limit_range)
     spec = template["spec"]
     return Workload(
-        item,
-        template["metadata"].get("labels") or {},
-        _selector(item),
-        tuple(_measured_containers(spec)),
-        api_conversion.pod(msgspec.convert(template, pods.Pod)),
-        bool(spec.get("resources")),
+        item=item,
+        labels=template["metadata"].get("labels") or {},
+        selector=_parse_selector(item),
+        containers=tuple(_measured_containers(spec)),
+        pod=api_conversion.pod(msgspec.convert(template, pods.Pod)),
+        has_pod_resources=bool(spec.get("resources")),
     )
 
 
-def _selector(item: Item) -> Selector:
+def _parse_selector(item: Item) -> Selector:
     """The selector of a workload's pods. Raises ValueError for an invalid one."""
     selector_spec = item.spec.get("selector")
     if item.kind == "ReplicationController":
@@ -130,7 +128,7 @@ def _measured_containers(spec: Object) -> Iterator[MeasuredContainer]:
 def _limit_ranges(namespace: str, context: LintContext) -> Iterator[Object]:
     """The LimitRanges of a namespace, as the API server would store them."""
     for item in context.of_kind("", "LimitRange", namespace):
-        if not item.faults:
+        if not item.api_errors:
             stored = {"spec": semantics.copied(item.spec)}
             limitrange.set_defaults(stored)
             yield stored

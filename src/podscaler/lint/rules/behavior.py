@@ -1,5 +1,7 @@
 """Lint rules about `spec.behavior` without effect, or with a surprising one: PSL009, PSL010, PSL021, PSL024.
 
+`podscaler.lint.rulebook` lists the rules.
+
 Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
 (Types).
 """
@@ -19,7 +21,7 @@ LONG_WINDOW_S = 900
 """A longer scale-up window is reported: most load ends before it has lasted so long."""
 
 DIRECTIONS = ("scaleUp", "scaleDown")
-_WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
+_VERSIONS_WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
 
 
 @rule("PSL009", "behavior-without-effect", Severity.WARNING, "A part of the behavior can never act.")
@@ -35,14 +37,14 @@ def behavior_without_effect(context: LintContext) -> Iterator[RuleFinding]:
             )
             continue
         for direction in DIRECTIONS:
-            yield from _unused(autoscaler, direction)
-            yield from _shadowed(autoscaler, direction)
+            yield from _unused_fields(autoscaler, direction)
+            yield from _shadowed_policies(autoscaler, direction)
 
 
-def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
+def _unused_fields(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Fields of a direction that is disabled. Objects of a cluster are left out: they contain defaults."""
     item = autoscaler.item
-    if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _WITH_BEHAVIOR:
+    if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _VERSIONS_WITH_BEHAVIOR:
         return
     written = mapping(mapping(mapping(item.written.get("spec")).get("behavior")).get(direction))
     names = [name for name in ("policies", "stabilizationWindowSeconds", "tolerance") if name in written]
@@ -56,38 +58,40 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
         )
 
 
-def _shadowed(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
+def _shadowed_policies(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Policies that never decide, because of another one of the same type."""
-    rules = autoscaler.rules(direction)
-    select = rules.get("selectPolicy", "Max")
-    policies = rules.get("policies") or []
-    for index, policy in enumerate(policies if select != "Disabled" else ()):
+    scaling_rules = autoscaler.scaling_rules(direction)
+    select_policy = scaling_rules.get("selectPolicy", "Max")
+    policies = scaling_rules.get("policies") or []
+    for index, policy in enumerate(policies if select_policy != "Disabled" else ()):
         for other_index, other_policy in enumerate(policies):
-            if other_index != index and _outdoes(other_policy, policy, select=select, is_first=other_index < index):
+            is_first = other_index < index
+            if other_index != index and _outdoes(other_policy, policy, select_policy=select_policy, is_first=is_first):
                 yield about(
                     autoscaler,
                     f"spec.behavior.{direction}.policies[{index}]",
-                    f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other_policy)} "
-                    f"always allows {'at least as much' if select == 'Max' else 'no more'}",
+                    f"{_policy_text(policy)} never decides: with selectPolicy {select_policy}, "
+                    f"{_policy_text(other_policy)} always allows "
+                    f"{'at least as much' if select_policy == 'Max' else 'no more'}",
                     "remove one of them, or change selectPolicy",
                 )
-                break
+                break  # one reason is enough
 
 
-def _outdoes(other_policy: Object, policy: Object, *, select: str, is_first: bool) -> bool:
-    """Whether `other_policy` decides wherever both apply; of equal ones the first does."""
+def _outdoes(other_policy: Object, policy: Object, *, select_policy: str, is_first: bool) -> bool:
+    """Whether `other_policy` decides wherever both apply; of equal ones the first does (`is_first`: the other one)."""
     if other_policy["type"] != policy["type"]:
         return False
     amount, period_s = policy["value"], policy["periodSeconds"]
     other_amount, other_period_s = other_policy["value"], other_policy["periodSeconds"]
     if (amount, period_s) == (other_amount, other_period_s):
         return is_first
-    if select == "Min":  # the policy that allows less decides
+    if select_policy == "Min":  # the policy that allows less decides
         return bool(other_amount <= amount and other_period_s >= period_s)
     return bool(other_amount >= amount and other_period_s <= period_s)
 
 
-def _shown(policy: Object) -> str:
+def _policy_text(policy: Object) -> str:
     unit = "%" if policy["type"] == "Percent" else "pods"
     return f"{policy['value']} {unit} each {policy['periodSeconds']} s"
 
@@ -102,8 +106,8 @@ def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
     """PSL010: a percentage of so few replicas that each step is rounded up to one pod."""
     for autoscaler in context.autoscalers:
         for direction in DIRECTIONS:
-            for index, policy in enumerate(autoscaler.rules(direction).get("policies") or ()):
-                if _is_always_one(autoscaler, direction, policy):
+            for index, policy in enumerate(autoscaler.scaling_rules(direction).get("policies") or ()):
+                if _is_below_one_pod(autoscaler, direction, policy):
                     yield about(
                         autoscaler,
                         f"spec.behavior.{direction}.policies[{index}].value",
@@ -113,7 +117,7 @@ def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
                     )
 
 
-def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object) -> bool:
+def _is_below_one_pod(autoscaler: LintedAutoscaler, direction: str, policy: Object) -> bool:
     """Whether a policy in percent, as its JSON object, is less than one pod even at maxReplicas."""
     if policy["type"] != "Percent" or autoscaler.is_disabled(direction):
         return False
@@ -129,7 +133,7 @@ def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object)
 def window_shorter_than_metric(context: LintContext) -> Iterator[RuleFinding]:
     """PSL021: a scale-down window that is shorter than the time over which usage is averaged."""
     for autoscaler in context.autoscalers:
-        window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
+        window_s = autoscaler.scaling_rules("scaleDown").get("stabilizationWindowSeconds")
         if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
             continue
         if any(metric.resource for metric in autoscaler.metrics):
@@ -151,7 +155,7 @@ def window_shorter_than_metric(context: LintContext) -> Iterator[RuleFinding]:
 def scale_up_window_too_long(context: LintContext) -> Iterator[RuleFinding]:
     """PSL024: a scale-up window in which a short pause of the load cancels every scale-up."""
     for autoscaler in context.autoscalers:
-        window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
+        window_s = autoscaler.scaling_rules("scaleUp").get("stabilizationWindowSeconds", 0)
         if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):
             yield about(
                 autoscaler,

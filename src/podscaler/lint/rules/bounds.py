@@ -1,5 +1,7 @@
 """Lint rules about minReplicas and maxReplicas: equal bounds (PSL014), the maximum within one step (PSL015).
 
+`podscaler.lint.rulebook` lists the rules.
+
 Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
 computes them.
 """
@@ -17,8 +19,10 @@ from podscaler.core.model import spec as specs
 from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
-MANY_PODS = 20
-"""From this many pods on, a step is reported even where the manifest has no policy."""
+LARGE_STEP_PODS = 20
+"""From this many added pods on, a step is reported even where the manifest has no policy."""
+SMALL_STEP_PODS = 2
+"""The same where the manifest has a policy; each step may add one pod."""
 
 
 @rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.")
@@ -41,7 +45,7 @@ def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
         start = max(autoscaler.min_replicas, 1)
         added = autoscaler.max_replicas - start
         is_limited = _has_policies(autoscaler)
-        if autoscaler.is_disabled("scaleUp") or added < (2 if is_limited else MANY_PODS):
+        if autoscaler.is_disabled("scaleUp") or added < (SMALL_STEP_PODS if is_limited else LARGE_STEP_PODS):
             continue
         if _highest_after_one_step(autoscaler, start) >= autoscaler.max_replicas:
             cause = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
@@ -56,11 +60,11 @@ def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
 
 def _has_policies(autoscaler: LintedAutoscaler) -> bool:
     """Whether scaleUp has policies other than the defaults."""
-    default: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
-    hpa_defaults.set_v2_defaults(default)
-    usual = default["spec"]["behavior"]["scaleUp"]["policies"]  # type: ignore[index]  # plain data, filled a line above
-    written = autoscaler.rules("scaleUp").get("policies")
-    return bool(written) and written != usual
+    default_hpa: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
+    hpa_defaults.set_v2_defaults(default_hpa)
+    default = default_hpa["spec"]["behavior"]["scaleUp"]["policies"]  # type: ignore[index]  # filled a line above
+    policies_in_spec = autoscaler.scaling_rules("scaleUp").get("policies")
+    return bool(policies_in_spec) and policies_in_spec != default
 
 
 def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
@@ -69,5 +73,5 @@ def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     spec = specs.parse(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.max_replicas, start).result
-    rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
-    return policies.scale_up_limit(rates, start).limit
+    facts = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
+    return policies.scale_up_limit(facts, start).limit

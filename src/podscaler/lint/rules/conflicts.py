@@ -1,5 +1,7 @@
 """Lint rules about objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
+`podscaler.lint.rulebook` registers the rules.
+
 Source: docs/spec/decision.md 3.1 (Selector checks): autoscalers that select the same pods all stop; the README of
 the vertical autoscaler; KEDA's ScaledObject, which creates an autoscaler.
 """
@@ -13,9 +15,12 @@ from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.linted_item import Item, Key, group_of, mapping, mappings, text
 from podscaler.lint.model.workloads import Workload
 
-SHOWN = 3
-_RESOURCES = ("cpu", "memory")
-_Label = tuple[str, str, str]
+SHOWN_MAX = 3
+"""How many objects a message lists."""
+_DEFAULT_RESOURCES = ("cpu", "memory")
+"""The resources whose requests a VerticalPodAutoscaler changes by default."""
+_LabelKey = tuple[str, str, str]
+"""Namespace, and key and value of a label."""
 
 
 @rule(
@@ -23,34 +28,36 @@ _Label = tuple[str, str, str]
 )
 def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
     """PSL007: targets of two autoscalers whose selectors pick each other's pods."""
-    scaled: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
+    first_by_target: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
         if workload:
-            scaled.setdefault(workload.item.key, (autoscaler, workload))
-    by_label = _by_label([workload for _, workload in scaled.values()])
-    for autoscaler, workload in scaled.values():
+            first_by_target.setdefault(workload.item.key, (autoscaler, workload))
+    by_label = _by_label([workload for _, workload in first_by_target.values()])
+    for autoscaler, workload in first_by_target.values():
         picked_workloads = [candidate for candidate in _candidates(workload, by_label) if _picks(workload, candidate)]
         if picked_workloads:
-            yield _overlap(autoscaler, workload, scaled[picked_workloads[0].item.key][0], picked_workloads)
+            other_autoscaler, _ = first_by_target[picked_workloads[0].item.key]
+            yield _overlap(autoscaler, workload, other_autoscaler, picked_workloads)
 
 
-def _by_label(scaled: Sequence[Workload]) -> dict[_Label, list[Workload]]:
+def _by_label(scaled_workloads: Sequence[Workload]) -> dict[_LabelKey, list[Workload]]:
     """Workloads by namespace and each label of their pods; by namespace alone under the empty label."""
-    workloads_by_label: dict[_Label, list[Workload]] = defaultdict(list)
-    for workload in scaled:
+    workloads_by_label: dict[_LabelKey, list[Workload]] = defaultdict(list)
+    for workload in scaled_workloads:
         for pair in (("", ""), *workload.labels.items()):
             workloads_by_label[(workload.item.namespace, *pair)].append(workload)
     return workloads_by_label
 
 
-def _candidates(workload: Workload, by_label: dict[_Label, list[Workload]]) -> Sequence[Workload]:
+def _candidates(workload: Workload, by_label: dict[_LabelKey, list[Workload]]) -> Sequence[Workload]:
     """The workloads that a selector may pick: those with its least common label."""
-    pairs = workload.selector.equalities or (("", ""),)
+    pairs = workload.selector.equalities or (("", ""),)  # without equalities: all of the namespace
     return min((by_label.get((workload.item.namespace, *pair), []) for pair in pairs), key=len)
 
 
 def _picks(workload: Workload, other_workload: Workload) -> bool:
+    """Whether the selector of a workload matches the pods of another one."""
     return other_workload.item.key != workload.item.key and workload.selector.matches(other_workload.labels)
 
 
@@ -77,13 +84,14 @@ def _overlap(
 @rule("PSL008", "two-autoscalers", Severity.ERROR, "A target has several autoscalers.")
 def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
     """PSL008: two autoscalers, or one and a ScaledObject of KEDA that does not own it, with the same target."""
-    owners: dict[Key, list[Item]] = defaultdict(list)
+    autoscalers_by_target: dict[Key, list[Item]] = defaultdict(list)
     for autoscaler in context.autoscalers:
-        owners[autoscaler.target_key].append(autoscaler.item)
+        autoscalers_by_target[autoscaler.target_key].append(autoscaler.item)
     scaled_objects = _scaled_objects(context)
     for autoscaler in context.autoscalers:
         item = autoscaler.item
-        conflicting = [other_item for other_item in owners[autoscaler.target_key] if other_item is not item]
+        same_target = autoscalers_by_target[autoscaler.target_key]
+        conflicting = [other_item for other_item in same_target if other_item is not item]
         conflicting += [
             other_item
             for other_item in scaled_objects.get(autoscaler.target_key, ())
@@ -139,23 +147,24 @@ def vertical_autoscaler(context: LintContext) -> Iterator[RuleFinding]:
         targets[Key(group, kind, item.namespace, text(reference.get("name")))].append(item)
     for autoscaler in context.autoscalers:
         for vertical in targets.get(autoscaler.target_key, ()):
-            shared = sorted(_controlled(vertical) & {metric.resource for metric in autoscaler.metrics})
+            metric_resources = {metric.resource for metric in autoscaler.metrics}
+            shared = sorted(_controlled_resources(vertical) & metric_resources)
             if shared:
                 yield _mutual_change(autoscaler, vertical, shared)
 
 
-def _controlled(vertical: Item) -> set[str]:
-    """The resources whose requests a VerticalPodAutoscaler changes."""
+def _controlled_resources(vertical: Item) -> set[str]:
+    """The resources whose requests a VerticalPodAutoscaler changes, of any container; empty if its mode is `Off`."""
     if mapping(vertical.spec.get("updatePolicy")).get("updateMode") == "Off":
         return set()
     policies = list(mappings(mapping(vertical.spec.get("resourcePolicy")).get("containerPolicies")))
-    names: set[str] = set()
+    resources: set[str] = set()
     for policy in policies:
         if policy.get("mode") != "Off":
-            named = policy.get("controlledResources")
-            names |= {text(name) for name in named} if isinstance(named, list) else set(_RESOURCES)
-    has_rest = not any(policy.get("containerName") == "*" for policy in policies)
-    return names | set(_RESOURCES) if has_rest else names
+            stated = policy.get("controlledResources")
+            resources |= {text(name) for name in stated} if isinstance(stated, list) else set(_DEFAULT_RESOURCES)
+    has_default_policy = any(policy.get("containerName") == "*" for policy in policies)
+    return resources if has_default_policy else resources | set(_DEFAULT_RESOURCES)
 
 
 def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
@@ -164,13 +173,14 @@ def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequenc
     return RuleFinding(
         autoscaler.item,
         "spec.metrics",
-        f"the autoscaler scales by {resources}, and {vertical.shown} changes the requests of {resources} of the same "
-        "pods: each answers the other's changes",
+        f"the autoscaler scales by {resources}, and {vertical.full_name} changes the requests of {resources} of the "
+        "same pods: each answers the other's changes",
         "scale by another metric, or set the VerticalPodAutoscaler's controlledResources or updateMode: Off",
         other_item=vertical,
     )
 
 
 def _listed(items: Sequence[Item]) -> str:
-    shown = ", ".join(item.shown for item in items[:SHOWN])
-    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
+    """The kinds and names of the items, SHOWN_MAX at most and the number of further ones."""
+    shown = ", ".join(item.full_name for item in items[:SHOWN_MAX])
+    return shown if len(items) <= SHOWN_MAX else f"{shown} and {len(items) - SHOWN_MAX} more"

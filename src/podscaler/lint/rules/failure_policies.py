@@ -1,7 +1,7 @@
 """Lint rules about failure policies: invalid ones (PSL026), and fallback replicas outside of the bounds (PSL027).
 
-A failure policy states what happens when metrics cannot be read: a field of a PodAutoscaler, or annotations. A field of
-a PodAutoscaler that its API server rejects is reported by PSL000.
+`podscaler.lint.rulebook` lists the rules. A failure policy states what happens when metrics cannot be read: a field of
+a PodAutoscaler, or annotations. A field of a PodAutoscaler that its API server rejects is reported by PSL000.
 
 Source: docs/metric-failures.md.
 """
@@ -29,7 +29,7 @@ FIELD = "onMetricFailure"
 def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
     """PSL026: a failure policy that is not valid, or stated twice, in the spec and in annotations."""
     for autoscaler in context.autoscalers:
-        stated, annotations = _stated_in_spec(autoscaler), _annotations(autoscaler)
+        stated, annotations = _stated_in_spec(autoscaler), _policy_annotations(autoscaler)
         if stated is not None and annotations:
             yield about(
                 autoscaler,
@@ -60,7 +60,7 @@ def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
 def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
     """PSL027: fallback replicas that the bounds change."""
     for autoscaler in context.autoscalers:
-        fallback = _fallback(autoscaler)
+        fallback = _find_fallback(autoscaler)
         if fallback is None or autoscaler.min_replicas <= fallback.replicas <= autoscaler.max_replicas:
             continue
         is_field = _stated_in_spec(autoscaler) is not None
@@ -73,11 +73,11 @@ def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
         )
 
 
-def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
+def _find_fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
     """The fallback replicas of the spec or of annotations; None if there are none, or they are invalid."""
     stated = _stated_in_spec(autoscaler)
     try:
-        policy = stated or failure_policy.parse_annotations(_annotations(autoscaler))
+        policy = stated or failure_policy.parse_annotations(_policy_annotations(autoscaler))
     except PolicyError:
         return None
     return policy.fallback if policy is not None else None
@@ -86,7 +86,7 @@ def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
 def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
     """The field of a PodAutoscaler; None if it has none, or one that its API server rejects."""
     item = autoscaler.item
-    is_rejected = any(fault.field.startswith(f"spec.{FIELD}") for fault in item.faults)
+    is_rejected = any(api_error.field.startswith(f"spec.{FIELD}") for api_error in item.api_errors)
     if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:
         return None
     stated = mapping(item.written.get("spec")).get(FIELD)
@@ -96,7 +96,7 @@ def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
         return None
 
 
-def _annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
+def _policy_annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
     """The annotations of an autoscaler that belong to a failure policy."""
     written = mapping(mapping(autoscaler.item.written.get("metadata")).get("annotations"))
     return {name: text(annotation) for name, annotation in written.items() if name.startswith(failure_policy.PREFIX)}

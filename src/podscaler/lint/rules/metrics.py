@@ -1,5 +1,7 @@
 """Lint rules about metrics that act otherwise than intended: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
+`podscaler.lint.rulebook` lists the rules.
+
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
 it is and multiplies the current replicas, an AverageValue is divided by them first.
 """
@@ -21,7 +23,7 @@ avg average mean per age errors error oldest
 """
 MEASURED_RESOURCES = ("cpu", "memory")
 """The resources that metrics-server, and any other server of metrics.k8s.io by its documentation, reports."""
-_OTHER_NAMES = {"ram": "memory", "mem": "memory", "cores": "cpu", "processor": "cpu"}
+_RESOURCES_BY_OTHER_NAME = {"ram": "memory", "mem": "memory", "cores": "cpu", "processor": "cpu"}
 _RATE = re.compile(r"per_(second|minute)")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -36,7 +38,7 @@ def value_of_a_total(context: LintContext) -> Iterator[RuleFinding]:
                 and metric.target.get("type") == "Value"
                 and _is_total(metric.name)
             ):
-                yield _total(autoscaler, metric)
+                yield _total_finding(autoscaler, metric)
 
 
 def _is_total(name: str) -> bool:
@@ -45,7 +47,7 @@ def _is_total(name: str) -> bool:
     return bool(name_words & set(_WORDS_OF_TOTALS.split())) and not name_words & set(_WORDS_OF_OTHER_METRICS.split())
 
 
-def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
+def _total_finding(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
     """The finding for a metric whose name looks like that of a total."""
     target_text = metric.target.get("value", "")
     return about(
@@ -87,13 +89,13 @@ def unknown_resource(context: LintContext) -> Iterator[RuleFinding]:
                     f"{metric.path}.name",
                     f"the resource metrics API measures {' and '.join(MEASURED_RESOURCES)}, and no {metric.resource}: "
                     "the metric fails at every sync",
-                    _measured_instead(metric.resource),
+                    _resource_fix(metric.resource),
                 )
 
 
-def _measured_instead(resource: str) -> str:
+def _resource_fix(resource: str) -> str:
     """What to write in place of an unknown resource."""
-    resources_by_name = {name: name for name in MEASURED_RESOURCES} | _OTHER_NAMES
+    resources_by_name = {name: name for name in MEASURED_RESOURCES} | _RESOURCES_BY_OTHER_NAME
     similar_names = difflib.get_close_matches(resource.lower(), resources_by_name, n=1)
     return (
         f"write {resources_by_name[similar_names[0]]}"

@@ -1,7 +1,7 @@
 """Lint rule about manifests that set the replicas which an autoscaler owns (PSL005).
 
-Every apply of such a manifest resets the replicas. In a cluster the rule reads kubectl's last-applied annotation and
-the managedFields of server-side apply.
+`podscaler.lint.rulebook` lists it. Every apply of such a manifest resets the replicas. In a cluster the rule reads
+kubectl's last-applied annotation and the managedFields of server-side apply.
 
 Source: the documentation of HorizontalPodAutoscaler, on migrating workloads to horizontal autoscaling.
 """
@@ -14,7 +14,7 @@ from podscaler.lint.model.findings import RuleFinding, Severity, rule
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.linted_item import Item, mapping, mappings, text
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _FIELD = "spec.replicas"
 
 
@@ -23,23 +23,23 @@ def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
     """PSL005: a manifest, or an applied configuration, that sets the replicas of an autoscaler's target."""
     for autoscaler in context.autoscalers:
         target = autoscaler.target
-        owner = _set_by(target) if target and not target.faults else ""
-        if target and owner:
-            yield _finding(autoscaler, target, owner)
+        writer = _find_writer(target) if target and not target.api_errors else ""
+        if target and writer:
+            yield _finding(autoscaler, target, writer)
 
 
-def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFinding:
+def _finding(autoscaler: LintedAutoscaler, target: Item, writer: str) -> RuleFinding:
     """The finding for a manifest that sets the replicas of an autoscaler's target."""
     if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.min_replicas:
-        effect = f"0 switches {autoscaler.item.shown} off"
+        effect = f"0 switches {autoscaler.item.full_name} off"
     else:
-        effect = f"each apply undoes what {autoscaler.item.shown} decided"
+        effect = f"each apply undoes what {autoscaler.item.full_name} decided"
     return RuleFinding(
-        target, _FIELD, f"replicas is set by {owner}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
+        target, _FIELD, f"replicas is set by {writer}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
     )
 
 
-def _set_by(target: Item) -> str:
+def _find_writer(target: Item) -> str:
     """What sets the replicas of an object, as the message names it; empty if nothing sets them."""
     if not target.origin.is_live:
         return "the manifest" if "replicas" in mapping(target.written.get("spec")) else ""
@@ -55,7 +55,7 @@ def _set_by(target: Item) -> str:
 
 def _last_applied(meta: dict[str, object]) -> dict[str, object]:
     """The object that kubectl applied last; empty without a readable annotation."""
-    written = text(mapping(meta.get("annotations")).get(LAST_APPLIED))
+    written = text(mapping(meta.get("annotations")).get(LAST_APPLIED_ANNOTATION))
     try:
         return mapping(decoding.parse_json(written.encode())) if written else {}
     except DecodeError:

@@ -1,5 +1,7 @@
 """Lint rules about what utilization targets need in the pod template: PSL001 requests, PSL019 the container.
 
+`podscaler.lint.rulebook` lists the rules.
+
 Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """
 
@@ -27,10 +29,10 @@ def missing_request(context: LintContext) -> Iterator[RuleFinding]:
         for metric in autoscaler.metrics if workload else ():
             is_measured = metric.resource in MEASURED_RESOURCES
             if workload and is_measured and metric.target.get("type") == "Utilization":
-                yield from _missing(autoscaler, metric, workload)
+                yield from _missing_requests(autoscaler, metric, workload)
 
 
-def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> Iterator[RuleFinding]:
+def _missing_requests(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> Iterator[RuleFinding]:
     """The findings of one metric: for the pod as a whole if it has requests of its own, else for each container."""
     if workload.pod.pod_level is not None and not metric.container:
         if metric.resource not in workload.pod.pod_level.with_overhead_milli:
@@ -50,7 +52,7 @@ def _missing_in_container(
     return RuleFinding(
         workload.item,
         f"{container.path}.resources",
-        f"{kind} {container.name} of the pod template has no {resource} request, so {autoscaler.item.shown} cannot "
+        f"{kind} {container.name} of the pod template has no {resource} request, so {autoscaler.item.full_name} cannot "
         f"compute {resource} utilization ({metric.path}), and does not scale by it",
         f"set resources.requests.{resource} of {kind} {container.name}, or give the metric an averageValue",
         other_item=autoscaler.item,
@@ -63,8 +65,8 @@ def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workloa
     return RuleFinding(
         workload.item,
         _POD_REQUESTS,
-        f"the pod template has requests for the pod as a whole, but none for {resource}, so {autoscaler.item.shown} "
-        f"cannot compute {resource} utilization ({metric.path})",
+        f"the pod template has requests for the pod as a whole, but none for {resource}, so "
+        f"{autoscaler.item.full_name} cannot compute {resource} utilization ({metric.path})",
         f"set {_POD_REQUESTS}.{resource}",
         other_item=autoscaler.item,
     )
@@ -80,13 +82,15 @@ def container_not_found(context: LintContext) -> Iterator[RuleFinding]:
     """PSL019: a ContainerResource metric whose container the target does not have."""
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
-        names = [container.name for container in workload.containers] if workload else []
-        for metric in autoscaler.metrics if workload else ():
+        if workload is None:
+            continue
+        names = [container.name for container in workload.containers]
+        for metric in autoscaler.metrics:
             if metric.container and metric.container not in names:
                 yield about(
                     autoscaler,
                     f"{metric.path}.container",
-                    f"{autoscaler.target.shown if autoscaler.target else ''} has no container {metric.container} whose "
+                    f"{workload.item.full_name} has no container {metric.container} whose "
                     f"use could be measured; it has {', '.join(names)}",
                     "name one of its containers or sidecars",
                 )

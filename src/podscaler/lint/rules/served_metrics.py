@@ -1,5 +1,7 @@
 """Lint rule about metrics that no adapter of the cluster serves (PSL013); it needs a cluster, not only files.
 
+`podscaler.lint.rulebook` lists it; `podscaler.cli.diagnosis` uses the groups.
+
 Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
 adapters.
 """
@@ -19,8 +21,8 @@ GROUPS: Mapping[str, str] = {
 }
 """The group that serves each type of metric."""
 
-_UNLISTED = frozenset({"externalmetrics"})
-"""The only resources in the discovery of adapters that do not list their metrics (such as KEDA's)."""
+_PLACEHOLDERS = frozenset({"externalmetrics"})
+"""All that the discovery of an adapter has that does not list its metrics (such as KEDA's)."""
 
 
 @rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.")
@@ -31,10 +33,10 @@ def metric_not_served(context: LintContext) -> Iterator[RuleFinding]:
         for metric in autoscaler.metrics:
             group = GROUPS[metric.type]
             if group in served:
-                yield from _check(autoscaler, metric, group, served[group])
+                yield from _check_metric(autoscaler, metric, group, served[group])
 
 
-def _check(
+def _check_metric(
     autoscaler: LintedAutoscaler, metric: LintedMetric, group: str, listed: frozenset[str] | None
 ) -> Iterator[RuleFinding]:
     """The finding of a metric that is not in `listed`, which is None if the cluster does not serve the API at all."""
@@ -45,11 +47,11 @@ def _check(
             f"the cluster does not serve {group}, which metrics of type {metric.type} come from",
             "install metrics-server" if group == RESOURCE else "install an adapter that serves it",
         )
-    elif group != RESOURCE and listed - _UNLISTED and not _is_listed(metric, listed):
+    elif group != RESOURCE and listed - _PLACEHOLDERS and not _is_listed(metric, listed):
         yield about(
             autoscaler,
             f"{metric.path}.metric.name",
-            f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for_object(metric)}",
+            f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_object_text(metric)}",
             f"see `kubectl get --raw /apis/{group}` for the versions and their metrics, and the adapter's rules",
         )
 
@@ -61,8 +63,8 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
         return name in listed
     if metric.type == "Pods":
         return f"pods/{name}" in listed
-    kind = _described(metric).lower()
-    plurals = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}
+    kind = _described_kind(metric).lower()
+    plurals = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}  # those of English; adapters list resources
     for listed_name in listed:
         resource, _, metric_name = listed_name.rpartition("/")
         if metric_name == name and resource.partition(".")[0] in plurals:
@@ -70,13 +72,13 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
     return False
 
 
-def _for_object(metric: LintedMetric) -> str:
+def _object_text(metric: LintedMetric) -> str:
     """The object of a metric as part of a message, with a leading space; empty for External metrics."""
     if metric.type == "External":
         return ""
-    return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"
+    return " for pods" if metric.type == "Pods" else f" for {_described_kind(metric)}"
 
 
-def _described(metric: LintedMetric) -> str:
+def _described_kind(metric: LintedMetric) -> str:
     kind: str = (metric.source.get("describedObject") or {}).get("kind", "")
     return kind

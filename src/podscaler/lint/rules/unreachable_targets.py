@@ -1,5 +1,7 @@
 """Lint rules about targets that usage cannot exceed: PSL011 by the tolerance, PSL016 by the containers' limits.
 
+`podscaler.lint.rulebook` lists the rules.
+
 Example: with requests of 100m and limits of 100m, CPU is at most 100 %; a target of 120 % never scales up.
 
 Source: docs/spec/decision.md 6.3 (Utilisation target): nothing happens while the ratio of usage to target is within the
@@ -16,20 +18,25 @@ from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 from podscaler.lint.model.workloads import Workload
 
-WIDE_RATIO = 0.5
+WIDE_TOLERANCE_RATIO = 0.5
 """From this tolerance on, a behavior is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UtilizationRange:
-    """A utilization target, and the highest that `limits` (`the containers'`) allow, both in percent of requests."""
+    """A utilization target, and the highest utilization that the limits allow, both in percent of requests.
+
+    Attributes:
+        tolerance_ratio: of scaling up.
+        limits_owner: whose limits they are, for messages: `the containers'`.
+    """
 
     autoscaler: LintedAutoscaler
     metric: LintedMetric
     target_pct: int
     highest_pct: float
     tolerance_ratio: float
-    limits: str
+    limits_owner: str
 
 
 @rule(
@@ -43,13 +50,12 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
             yield from _wide_tolerance(autoscaler, direction)
-    for reach in _utilization_ranges(context):
-        if reach.target_pct < reach.highest_pct <= reach.target_pct * (1 + reach.tolerance_ratio):
-            stated = "" if _is_stated(reach.autoscaler) else " (the controller's default)"
-            yield _finding(
-                reach,
-                f"utilization has to exceed {reach.target_pct} % by the tolerance of {reach.tolerance_ratio:g}{stated}",
-            )
+    for facts in _utilization_ranges(context):
+        if facts.target_pct < facts.highest_pct <= facts.target_pct * (1 + facts.tolerance_ratio):
+            default_note = "" if _is_stated(facts.autoscaler) else " (the controller's default)"
+            tolerance_text = f"{facts.tolerance_ratio:g}{default_note}"
+            reason = f"utilization has to exceed {facts.target_pct} % by the tolerance of {tolerance_text}"
+            yield _finding(facts, reason)
 
 
 @rule(
@@ -59,28 +65,29 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     "The utilization target is more than the containers' limits allow.",
 )
 def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
-    for reach in _utilization_ranges(context):
-        if reach.target_pct >= reach.highest_pct:
-            yield _finding(reach, f"the target is {reach.target_pct} %")
+    """PSL016: a utilization target that the containers' limits keep out of reach."""
+    for facts in _utilization_ranges(context):
+        if facts.target_pct >= facts.highest_pct:
+            yield _finding(facts, f"the target is {facts.target_pct} %")
 
 
-def _finding(reach: _UtilizationRange, reason: str) -> RuleFinding:
-    """The finding for a target that the limits of the pods keep out of reach."""
+def _finding(facts: _UtilizationRange, reason: str) -> RuleFinding:
+    """The finding for a target that the limits of the pods keep out of facts."""
     return RuleFinding(
-        reach.autoscaler.item,
-        f"{reach.metric.path}.target.averageUtilization",
-        f"{reason}, but {reach.limits} limits keep {reach.metric.resource} at {reach.highest_pct:g} % of requests at "
-        "most: it never scales up by this metric",
+        facts.autoscaler.item,
+        f"{facts.metric.path}.target.averageUtilization",
+        f"{reason}, but {facts.limits_owner} limits keep {facts.metric.resource} at {facts.highest_pct:g} % of "
+        "requests at most: it never scales up by this metric",
         "lower averageUtilization, or give limits more room above requests",
-        other_item=reach.autoscaler.target,
+        other_item=facts.autoscaler.target,
     )
 
 
 def _wide_tolerance(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Tolerances so wide that the direction hardly ever scales, whatever the metric is."""
-    written = autoscaler.rules(direction).get("tolerance")
-    ratio = _ratio(written)
-    if ratio is None or ratio < WIDE_RATIO or autoscaler.is_disabled(direction):
+    written = autoscaler.scaling_rules(direction).get("tolerance")
+    ratio = _tolerance_ratio(written)
+    if ratio is None or ratio < WIDE_TOLERANCE_RATIO or autoscaler.is_disabled(direction):
         return
     if direction == "scaleUp":
         effect = f"nothing is scaled up before the metric is {100 * (1 + ratio):g} % of its target"
@@ -104,14 +111,14 @@ def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
             target_pct = metric.target.get("averageUtilization")
             highest_pct = _highest_pct(workload, metric) if workload and metric.resource and target_pct else None
             if target_pct and highest_pct is not None:
-                tolerance = _ratio(autoscaler.rules("scaleUp").get("tolerance"))
-                ratio = settings.DEFAULT.tolerance if tolerance is None else tolerance
-                limited = f"container {metric.container}'s" if metric.container else "the containers'"
-                yield _UtilizationRange(autoscaler, metric, target_pct, highest_pct, ratio, limited)
+                stated_ratio = _tolerance_ratio(autoscaler.scaling_rules("scaleUp").get("tolerance"))
+                ratio = settings.DEFAULT.tolerance if stated_ratio is None else stated_ratio
+                limits_owner = f"container {metric.container}'s" if metric.container else "the containers'"
+                yield _UtilizationRange(autoscaler, metric, target_pct, highest_pct, ratio, limits_owner)
 
 
 def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
-    """The utilization at which all containers are at their limits; None if one has no limit or no request."""
+    """The utilization with all measured containers at their limits; None if one has no limit, or no request."""
     if workload.has_pod_resources:
         return None
     containers = [container for container in workload.containers if metric.container in ("", container.name)]
@@ -124,8 +131,8 @@ def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
 
 
 def _is_stated(autoscaler: LintedAutoscaler) -> bool:
-    return autoscaler.rules("scaleUp").get("tolerance") is not None
+    return autoscaler.scaling_rules("scaleUp").get("tolerance") is not None
 
 
-def _ratio(tolerance: str | None) -> float | None:
+def _tolerance_ratio(tolerance: str | None) -> float | None:
     return None if tolerance is None else quantity.parse(tolerance).approximate_float()

@@ -1,6 +1,8 @@
 """Runs candidates over a compiled scenario, and falls back to the exact engine for those that are not covered.
 
-Entry points: `compile_scenario` and `run`, or `evaluate` for both with the fallback.
+Entry points: `evaluate`, called by `podscaler.simulation.evaluation.comparison`, `podscaler.simulation.search.scoring`
+and `podscaler.simulation.fleet.candidate_rows`; `compile_scenario` and `run`, which have no fallback, for measurements.
+A new measure: its column in `layout`, its sum in `candidate_kernel` and `exact_fallback`, and a field of BatchResult.
 """
 
 import math
@@ -26,12 +28,12 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     Sums contain the syncs from `counted_from_ms` on; each sync adds what happened since the sync before.
 
     Attributes:
-        at_ms: of each sync.
+        at_ms: the instant of each sync.
         demand_ucores: for each sync the CPU that the load needs, the same for all candidates.
         replicas, ready: by candidate and sync, the replicas after the sync and the ready pods at it; None: without
             timelines.
-        pod_ms: for each sync its pods times the sync period.
-        arrived_work, lost_work: in millionths of a core times milliseconds.
+        pod_ms: the pods at each sync times the sync period.
+        arrived_work, lost_work: CPU work in millionths of a core times milliseconds.
         slo_missed_work: the work that arrived before syncs at which the mean response time was above the SLO, or no
             pod was ready; 0 without an SLO.
         scale_ups, scale_downs: numbers of rescales.
@@ -120,15 +122,15 @@ def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: M
     needed_pods = _needed_pods(measures, syncs)
     results = _Results.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
     inputs = KernelInputs(
-        world,
-        scenario.loads,
-        scenario.feeds,
-        scenario.containers,
-        spec_tables.specs,
-        spec_tables.tolerances,
-        spec_tables.metrics,
-        spec_tables.policies,
-        needed_pods,
+        world=world,
+        loads=scenario.loads,
+        feeds=scenario.feeds,
+        containers=scenario.containers,
+        specs=spec_tables.specs,
+        tolerances=spec_tables.tolerances,
+        metrics=spec_tables.metrics,
+        policies=spec_tables.policies,
+        needed=needed_pods,
     )
     memory = layout.memory_for(world, spec_tables.event_slots)
     candidate_kernel.simulate(inputs, memory, results.arrays, _slo_bound_ms(measures))
@@ -140,7 +142,7 @@ def evaluate(
 ) -> BatchResult:
     """The results of the candidates; those that are not covered are simulated by the exact engine.
 
-    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    Raises ValueError as `run_exactly` does.
     """
     try:
         compiled = compile_scenario(scenario)
@@ -169,7 +171,8 @@ def run_exactly(
     Args:
         reasons: why the batch engine does not simulate a candidate, by its index; the `fallbacks` of the result.
 
-    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    Raises ValueError as `engine.simulate` does, if no autoscaler of the scenario has the key of a candidate, and if the
+    needed pods are not as many as the syncs.
     """
     at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
     demand_ucores = np.zeros(len(at_ms), np.int64)
@@ -182,7 +185,7 @@ def run_exactly(
 
 
 def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
-    """Why a candidate is not covered; None if it is."""
+    """Why the batch engine cannot simulate a candidate, in one sentence; None if it can."""
     try:
         _spec_tables(scenario, [candidate])
     except NotCovered as reason:
@@ -228,7 +231,7 @@ def _simulate_exactly(scenario: SimulationScenario, candidate: Spec, measures: M
 
 
 class _Results(NamedTuple):
-    """The results of all candidates as arrays, one row for each candidate."""
+    """The results of all candidates, which both engines fill: `layout` states the fields of the arrays."""
 
     arrays: KernelResults
 
@@ -238,11 +241,11 @@ class _Results(NamedTuple):
         rows = candidates if keep_timeline else 0
         return cls(
             KernelResults(
-                np.zeros((rows, syncs), np.int32),
-                np.zeros((rows, syncs), np.int32),
-                np.zeros((candidates, layout.TOTAL_FIELDS), np.int64),
-                np.zeros((candidates, layout.DEVIATION_FIELDS), np.int64),
-                np.zeros((candidates, layout.INACCURACY_FIELDS), np.float64),
+                replicas=np.zeros((rows, syncs), np.int32),
+                ready=np.zeros((rows, syncs), np.int32),
+                totals=np.zeros((candidates, layout.TOTAL_FIELDS), np.int64),
+                deviations=np.zeros((candidates, layout.DEVIATION_FIELDS), np.int64),
+                inaccuracies=np.zeros((candidates, layout.INACCURACY_FIELDS), np.float64),
             )
         )
 
@@ -259,7 +262,7 @@ class _Results(NamedTuple):
     def store_rows(self, rows: Sequence[int], covered_results: "_Results") -> None:
         """Copy the results of the covered candidates into these rows, in order."""
         for own_array, covered_array in zip(self.arrays, covered_results.arrays, strict=True):
-            if len(own_array):
+            if len(own_array):  # timelines that are not kept have no rows
                 own_array[list(rows)] = covered_array
 
     def as_result(

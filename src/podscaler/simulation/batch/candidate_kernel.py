@@ -19,7 +19,7 @@ def simulate(inputs: KernelInputs, memory: KernelMemory, results: KernelResults,
 
     Args:
         inputs: the scenario and the candidates; `results` has one row for each candidate.
-        memory: is reset before each candidate.
+        memory: scratch space, which is reset before each candidate.
         slo_ms: the mean response time above which work misses the SLO; NaN: there is no SLO.
     """
     world, state = inputs.world, memory.state
@@ -49,7 +49,7 @@ def simulate(inputs: KernelInputs, memory: KernelMemory, results: KernelResults,
 
 @compiled
 def _run_until(inputs: KernelInputs, memory: KernelMemory, sync_ms: int) -> None:
-    """All events until a sync, and serve until then."""
+    """Run all events up to and including the instant of a sync, and serve the load until then."""
     world, loads, state, cohorts = inputs.world, inputs.loads, memory.state, memory.cohorts
     while True:
         now_ms = min(loads[state[layout.LOAD_STEP], layout.LOAD_AT_MS], state[layout.NEXT_WRITE_MS])
@@ -66,7 +66,7 @@ def _run_until(inputs: KernelInputs, memory: KernelMemory, sync_ms: int) -> None
         world_kernel.move_pods(world, memory, now_ms)
         if state[layout.NEXT_WRITE_MS] == now_ms:
             _apply_write(world, memory, now_ms)
-            world_kernel.move_pods(world, memory, now_ms)
+            world_kernel.move_pods(world, memory, now_ms)  # new pods without a launch delay run at once
         if state[layout.NEXT_MEASUREMENT_MS] == now_ms:
             world_kernel.measure(world, memory, now_ms)
     world_kernel.advance(world, state, sync_ms)
@@ -77,7 +77,7 @@ def _run_until(inputs: KernelInputs, memory: KernelMemory, sync_ms: int) -> None
 
 @compiled
 def _write(world: Array, memory: KernelMemory, desired: int, sync_ms: int) -> None:
-    """Write the scale: `VirtualWorkload.set_replicas`."""
+    """Write the scale, whose effect is due after the actuation delay: `VirtualWorkload.set_replicas`."""
     state, writes = memory.state, memory.writes
     state[layout.REPLICAS] = desired
     writes[state[layout.END_OF_WRITES] % writes.shape[0]] = sync_ms + world[layout.ACTUATION_MS]

@@ -1,6 +1,7 @@
 """Converts the specs of candidates to arrays of integers for the compiled functions.
 
-Called by `podscaler.simulation.batch.batch_runs`. A spec that the batch engine cannot simulate raises `NotCovered`.
+Called by `podscaler.simulation.batch.batch_runs`. A spec that it cannot simulate raises `NotCovered`. A new field of a
+spec: an obstacle in `check_spec`, or a column of `layout`, filled here and used by `decision_kernel`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from podscaler.simulation.batch import layout
 from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.model.workloads import ContainerModel, WorkloadModel
 
-_FURTHEST_NS = 1 << 61
+_SPAN_MAX_NS = 1 << 61
 _INT64_MAX = 2**63 - 1
 
 
@@ -61,20 +62,22 @@ class MetricSources(NamedTuple):
 
 
 def span_ns(span: int) -> int:
-    """A span or window in ns, within what can be added to an instant."""
-    return max(-_FURTHEST_NS, min(span, _FURTHEST_NS))
+    """A span or window in ns, cut to what can be added to an instant without a wrap of 64 bits."""
+    return max(-_SPAN_MAX_NS, min(span, _SPAN_MAX_NS))
 
 
 def of_specs(
     candidates: Sequence[Spec], sources: MetricSources, settings: Any, syncs: int, sync_period_ms: int
 ) -> SpecTables:
-    """The candidates as arrays. Raises NotCovered for the first that cannot be simulated."""
+    """The candidates as arrays, for a scenario with that many syncs. Raises NotCovered for the first that cannot be."""
     specs = np.zeros((len(candidates), layout.SPEC_FIELDS), np.int64)
     tolerances = np.zeros((len(candidates), 2), np.float64)
     metrics: list[list[int]] = []
     policies: list[tuple[int, int, int]] = []
-    for row, spec in zip(specs, candidates, strict=True):
+    for row, tolerance, spec in zip(specs, tolerances, candidates, strict=True):
         check_spec(spec)
+        spec_tolerance = calculation_types.tolerance(spec, settings)
+        tolerance[:] = spec_tolerance.down, spec_tolerance.up
         row[layout.MIN_REPLICAS], row[layout.MAX_REPLICAS] = spec.min_replicas, spec.max_replicas
         row[layout.SCALES_ON_OTHERS] = spec.scales_on_others
         row[layout.DOWN_WINDOW_NS] = span_ns(settings.downscale_stabilization_ns)
@@ -83,16 +86,13 @@ def of_specs(
         row[layout.END_OF_METRICS] = len(metrics)
         if spec.behavior is not None:
             _set_behavior(row, spec, settings, policies)
-    for tolerance, spec in zip(tolerances, candidates, strict=True):
-        spec_tolerance = calculation_types.tolerance(spec, settings)
-        tolerance[:] = spec_tolerance.down, spec_tolerance.up
     longest_ns = int(specs[:, [layout.UP_LONGEST_NS, layout.DOWN_LONGEST_NS]].max(initial=0))
     return SpecTables(
         specs,
         tolerances,
         np.array(metrics, np.int64).reshape(-1, layout.METRIC_FIELDS),
-        np.array(policies, np.int64).reshape(-1, 3),
-        min(longest_ns // (sync_period_ms * layout.MS_NS), syncs) + 3,
+        np.array(policies, np.int64).reshape(-1, layout.POLICY_FIELDS),
+        event_slots=min(longest_ns // (sync_period_ms * layout.MS_NS), syncs) + 3,  # one a sync, and a margin
     )
 
 
@@ -126,6 +126,7 @@ _SELECTIONS = {"Max": layout.SELECT_MAX, "Min": layout.SELECT_MIN, "Disabled": l
 
 
 def _policy_row(policy: Policy) -> tuple[int, int, int]:
+    """The fields of a row of `policies`: IS_PODS, POLICY_VALUE, POLICY_PERIOD_NS."""
     return int(policy.type == "Pods"), policy.value, span_ns(policy.period_ns)
 
 

@@ -28,7 +28,7 @@ INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1
 
 _OPTIONS: Any = {"error_model": "numpy", "_nrt": False}
-"""Without `_nrt` arrays have no reference counts, which would take 14 of 15 parts of the time; none is made inside."""
+"""No `_nrt`: arrays have no reference counts, which would take 14 of 15 parts of the time; none is made inside."""
 
 
 def compiled(function: Function) -> Function:
@@ -52,7 +52,7 @@ def _sources_digest() -> str:
 
 @compiled
 def wrap32(value: int) -> int:
-    """As `numbers.wrap32`."""
+    """As `podscaler.api.machinery.numbers.wrap32`, and so on for the functions below."""
     return int(np.int32(value))
 
 

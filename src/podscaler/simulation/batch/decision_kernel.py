@@ -52,14 +52,17 @@ def decide(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int
 
 @compiled
 def _largest_proposal(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int, now_ms: int) -> int:
-    """The largest proposal of the metrics; NO_PROPOSAL if none has one, or a scale-down would ignore one without."""
+    """The largest proposal of the metrics: `combine.combine`; NO_PROPOSAL if there is no conclusion.
+
+    That is if no metric has a proposal, or one has none and the others want fewer replicas.
+    """
     spec = inputs.specs[candidate]
     largest_proposal, metrics_without_proposal = 0, 0
     for index in range(spec[layout.METRICS], spec[layout.END_OF_METRICS]):
         proposal = metric_kernel.propose(inputs, memory, candidate, index, sync, now_ms)
         if proposal == NO_PROPOSAL:
             metrics_without_proposal += 1
-        elif largest_proposal == 0 or proposal > largest_proposal:
+        elif largest_proposal == 0 or proposal > largest_proposal:  # as upstream, any proposal replaces 0
             largest_proposal = proposal
     if metrics_without_proposal == spec[layout.END_OF_METRICS] - spec[layout.METRICS]:
         return NO_PROPOSAL
@@ -99,7 +102,7 @@ def _record_event(memory: KernelMemory, direction: int, change: int, now_ns: int
         cutoff_ns: events before it are outdated.
     """
     marks, events = memory.marks, memory.events[direction]
-    length = marks[layout.UP_EVENTS + direction]
+    length = marks[layout.UP_EVENTS + direction]  # UP_EVENTS or DOWN_EVENTS
     slot = length
     for index in range(length):
         if events[index, layout.CHANGED_NS] < cutoff_ns:
@@ -118,6 +121,7 @@ def limit_replicas(spec: Array, policies: Array, memory: KernelMemory, proposal:
     marks, highest, lowest = memory.marks, memory.highest, memory.lowest
     down_cutoff_ns = now_ns - spec[layout.DOWN_WINDOW_NS]
     if not spec[layout.HAS_BEHAVIOR]:
+        # Without behavior the window includes the instant at which it begins: `stabilization.by_flag`.
         _expire(marks, layout.HIGHEST_HEAD, layout.HIGHEST_TAIL, highest, down_cutoff_ns - 1)
         stabilized = max(proposal, _front(marks, layout.HIGHEST_HEAD, layout.HIGHEST_TAIL, highest, proposal))
         recommend(memory, proposal, now_ns)

@@ -55,7 +55,7 @@ def simulate(
         slo_ms: the mean response time above which work misses the SLO; NaN: there is no SLO.
         counted_from_ms: the first instant that sums contain.
 
-    Raises ValueError as `engine.simulate` does.
+    Raises ValueError as `engine.simulate` and `with_candidate` do.
     """
     syncs = [
         sync
@@ -125,5 +125,6 @@ def compare_pods(needed: Array, ready: Array) -> tuple[Array, Array]:
     deviations[layout.SUPPLY_CHANGES] = (supply_changes != 0).sum()
     deviations[layout.DEMAND_CHANGES] = (demand_changes != 0).sum()
     shares = np.where(needed > 0, missing_pods / np.maximum(needed, 1), 0)
+    # Python's sum adds in the order of syncs, as `candidate_kernel` does: the results are equal to the last bit.
     under_shares, over_shares = sum(shares[missing_pods > 0].tolist()), sum((-shares[missing_pods < 0]).tolist())
     return deviations, np.array([under_shares, over_shares], np.float64)

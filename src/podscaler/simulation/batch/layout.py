@@ -17,7 +17,7 @@ FAR_MS = 1 << 60
 """Later than everything."""
 
 NEVER_MS = -(1 << 60)
-"""The time of a measurement that there was none of."""
+"""MEASURED_MS of pods that were not measured yet."""
 
 MS_NS = 1_000_000
 
@@ -85,7 +85,8 @@ SELECT_MAX, SELECT_MIN, SELECT_DISABLED = range(3)
 """UP_SELECTION and DOWN_SELECTION."""
 
 IS_PODS, POLICY_VALUE, POLICY_PERIOD_NS = range(3)
-"""`policies[policy]`."""
+"""`policies[policy]`; IS_PODS is 1 for the type Pods, 0 for Percent."""
+POLICY_FIELDS = 3
 
 (
     KIND,
@@ -102,7 +103,7 @@ IS_PODS, POLICY_VALUE, POLICY_PERIOD_NS = range(3)
 METRIC_FIELDS = 9
 
 UTILIZATION, RESOURCE_AVERAGE, PODS_AVERAGE, OBJECT_AVERAGE, EXTERNAL_AVERAGE, TOTAL = range(6)
-"""KIND."""
+"""KIND: the type of metric and target that decides how a proposal is computed (`metric_kernel.propose`)."""
 
 (
     AT_MS,
@@ -146,7 +147,7 @@ SAMPLE_NUMBER, SAMPLE_SERVED, SAMPLE_WINDOW_MS, SAMPLE_BYTES = range(4)
 SAMPLE_FIELDS = 4
 
 HIGHEST_HEAD, HIGHEST_TAIL, LOWEST_HEAD, LOWEST_TAIL, UP_EVENTS, DOWN_EVENTS, HAS_BEGUN = range(7)
-"""`marks` of the history."""
+"""`marks` of the history: the ends of the queues `highest` and `lowest`, the numbers of `events` by direction."""
 MARK_FIELDS = 7
 
 RECOMMENDED, RECOMMENDED_NS = range(2)
@@ -162,7 +163,6 @@ TOTAL_FIELDS = 7
 UNDER_SYNCS, OVER_SYNCS, UNSTABLE_SYNCS, SUPPLY_CHANGES, DEMAND_CHANGES = range(5)
 """`deviations[candidate]` of the ready pods from the needed ones."""
 DEVIATION_FIELDS = 5
-
 
 UNDER_SHARES, OVER_SHARES = range(2)
 """`inaccuracies[candidate]`: the sums of the shares of missing and of surplus pods."""

@@ -21,7 +21,7 @@ from podscaler.simulation.batch.compilation import (
 from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 
 NO_PROPOSAL = 1 << 40
-"""Of a metric that has none."""
+"""The result for a metric that has no proposal; proposals have 32 bits."""
 
 _SECOND_MS = 1_000
 _COUNTED, _UNREADY, _MISSING = range(3)
@@ -50,7 +50,7 @@ def _propose_resource(inputs: KernelInputs, memory: KernelMemory, metric: Array,
     usage = counted = unready = missing = 0
     published = state[layout.PUBLISHED]
     slot = max(published, 0) % world[layout.SLOTS]
-    taken_ms = world[layout.START_MS] + (published + 1) * world[layout.RESOLUTION_MS]
+    taken_ms = world[layout.START_MS] + (published + 1) * world[layout.RESOLUTION_MS]  # measurement 0 is after a period
     taken_ms -= taken_ms % _SECOND_MS
     for index in range(state[layout.BOTTOM], state[layout.TOP]):
         count = cohorts[index, layout.COUNT]

@@ -1,6 +1,7 @@
 """Converts a scenario to arrays for the compiled functions, after checking that the batch engine covers it.
 
-Called by `podscaler.simulation.batch.batch_runs`.
+Called by `podscaler.simulation.batch.batch_runs`. A new attribute of a model: a reason in `_obstacles`, or a column of
+`layout`, filled here and used by `world_kernel`.
 """
 
 from collections.abc import Iterator
@@ -16,11 +17,11 @@ from podscaler.simulation.model.scenario import MetricFeed, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import ContainerModel, WorkloadModel
 
-_LARGEST = 1 << 61
+_AMOUNT_LIMIT = 1 << 61
 """What amounts must stay below, so that sums of a few of them do not wrap."""
 
 _LONGEST_MS = 1 << 40
-"""The longest time that is covered, about 35 years."""
+"""The longest time that is covered, almost 35 years."""
 
 
 class BatchScenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class BatchScenario(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         sources: what the metrics of candidates can refer to.
-        at_ms: of each sync.
+        at_ms: the instant of each sync.
         demand_ucores: the CPU that the load needs at each sync.
         feeds: the value of each feed at each sync.
         most_replicas: the largest `maxReplicas` whose capacity can be computed.
@@ -53,7 +54,7 @@ def of_scenario(scenario: SimulationScenario) -> BatchScenario:
     workload = scenario.workloads[0]
     at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
     start_ms = -(2 + -(-scenario.metrics_server.lag_ms // scenario.metrics_server.resolution_ms))
-    start_ms *= scenario.metrics_server.resolution_ms
+    start_ms *= scenario.metrics_server.resolution_ms  # as in `VirtualWorkload._start`
     loads = _loads(workload, start_ms, scenario.duration_ms)
     feeds = {(feed.metric, feed.object_name): feed for feed in scenario.feeds}
     feed_rows = {key: (index, feed.sharing == "shared") for index, (key, feed) in enumerate(feeds.items())}
@@ -193,7 +194,7 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
     loads[:, layout.LOAD_AT_MS] = at_ms
     if requests is not None:
         loads[:, layout.LOAD_RATE] = values_at(requests.rate, at_ms)
-        if int(loads[:, layout.LOAD_RATE].max()) * requests.cpu_per_request_us >= _LARGEST:
+        if int(loads[:, layout.LOAD_RATE].max()) * requests.cpu_per_request_us >= _AMOUNT_LIMIT:
             raise NotCovered("the requests need more CPU than 64 bits can state")
         loads[:, layout.LOAD_DEMAND] = loads[:, layout.LOAD_RATE] * requests.cpu_per_request_us // 1000
     elif "cpu" in totals:
@@ -205,7 +206,7 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
 
 def values_at(series: StepSeries, at_ms: Array) -> Array:
     """The values of a series at these instants. Raises NotCovered if they have more than 64 bits."""
-    if max(map(abs, series.values)) >= _LARGEST:
+    if max(map(abs, series.values)) >= _AMOUNT_LIMIT:
         raise NotCovered("values of a load or a metric beyond 61 bits are not covered")
     steps = np.searchsorted(np.array(series.at_ms, np.int64), at_ms, side="right") - 1
     values: Array = np.array(series.values, np.int64)[np.maximum(steps, 0)]
@@ -231,12 +232,12 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     burst_work = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
     idle_bytes = sum(container.idle_memory_bytes for container in workload.pod.containers)
     memory_milli = (int(loads[:, layout.LOAD_BYTES].max()) + waiting_bytes + idle_bytes) * 1000
-    if max(work, idle_ucore_ms, burst_work, memory_milli) >= _LARGEST:
+    if max(work, idle_ucore_ms, burst_work, memory_milli) >= _AMOUNT_LIMIT:
         raise NotCovered("the sums of work or memory need more than 61 bits")
 
 
 def _most_replicas(workload: WorkloadModel, resolution_ms: int) -> int:
-    """The most replicas whose work during a timeout or a measurement stays below _LARGEST."""
+    """The most replicas whose work during a timeout or a measurement stays below _AMOUNT_LIMIT."""
     timeout_ms = 0 if workload.requests is None else workload.requests.timeout_ms or 0
     work_of_each = (workload.cpu_capacity_ucores or 0) * max(timeout_ms, resolution_ms)
-    return _LARGEST // max(work_of_each, 1)
+    return _AMOUNT_LIMIT // max(work_of_each, 1)

@@ -15,7 +15,7 @@ from podscaler.simulation.batch.compilation import compiled
 from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 
 _LONG_AGO_MS = 3_600_000
-_UNLIMITED = 1 << 62
+_UNLIMITED_WORK = 1 << 62
 
 _NO_SAMPLE = -2
 """The number of a sample that does not exist; PUBLISHED is -1 before the first publication."""
@@ -23,7 +23,7 @@ _NO_SAMPLE = -2
 _HIGHEST_UTILIZATION = 0.99
 """Response times are computed for at most this utilization, because they are infinite at 1."""
 
-_UCORES = 1_000_000
+_CORE_UCORES = 1_000_000
 
 
 @compiled
@@ -50,7 +50,7 @@ def start(inputs: KernelInputs, memory: KernelMemory) -> None:
 
 @compiled
 def push_cohort(memory: KernelMemory, count: int) -> None:
-    """Add a cohort without times, whose pods are counted already."""
+    """Add a cohort of `count` pods on the stack; the caller sets its times, and has counted its pods."""
     state, cohorts, samples = memory.state, memory.cohorts, memory.samples
     top = state[layout.TOP]
     for field in range(layout.COHORT_FIELDS):
@@ -110,7 +110,7 @@ def _longest_backlog(world: Array, state: Array) -> int:
     if world[layout.HAS_REQUESTS] == 0 or state[layout.AT_MS] <= 0:
         return 0
     if world[layout.TIMEOUT_MS] < 0:
-        return _UNLIMITED
+        return _UNLIMITED_WORK
     return world[layout.TIMEOUT_MS] * state[layout.READY] * max(world[layout.CAPACITY], 0)
 
 
@@ -162,7 +162,10 @@ def move_pods(world: Array, memory: KernelMemory, at_ms: int) -> None:
 
 @compiled
 def _become_ready(world: Array, memory: KernelMemory, at_ms: int) -> None:
-    """The next cohort becomes ready, one pod after the other; after the first the workload is reconciled."""
+    """The next cohort becomes ready, one pod after the other: `VirtualWorkload._become_ready`.
+
+    Of their reconciliations only the first finds pods to make or remove; others of the cohort may be among these.
+    """
     state, cohorts = memory.state, memory.cohorts
     advance(world, state, at_ms)
     cohort = state[layout.NEXT_TO_BE_READY]
@@ -264,8 +267,8 @@ def latency_ms(world: Array, state: Array) -> float:
     demand_of_each = state[layout.DEMAND] / state[layout.READY]
     backlog_of_each = state[layout.BACKLOG] / state[layout.READY]
     pod_capacity = float(max(capacity, 1))
-    cores = max(capacity // _UCORES, 1)
-    service_ms = world[layout.CPU_PER_REQUEST_US] / 1000.0 * 1_000_000.0 * cores / pod_capacity
+    cores = max(capacity // _CORE_UCORES, 1)
+    service_ms = world[layout.CPU_PER_REQUEST_US] / 1000.0 * _CORE_UCORES * cores / pod_capacity
     utilization = min(demand_of_each / pod_capacity, _HIGHEST_UTILIZATION)
     waiting_ms = service_ms * _erlang_c(cores, utilization * cores) / (cores * (1.0 - utilization))
     return world[layout.LATENCY_MS] + service_ms + waiting_ms + backlog_of_each / pod_capacity

@@ -1,6 +1,7 @@
 """Defines scalers that an autoscaler is compared with: a fixed count, and one that knows the future load.
 
-Each is a `podscaler.simulation.scaler_runs.Scaler`; `knative` has one more.
+Each is a `podscaler.simulation.scaler_runs.Scaler`; `knative` has one more. Called by `podscaler.cli.backtest` and
+`podscaler.simulation.fleet.trials`, which make `comparison.Candidate`s of them: a new scaler is added to both.
 """
 
 import bisect
@@ -13,14 +14,14 @@ from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import WorkloadModel
 
-HOUR_MS = 3_600_000
+_HOUR_MS = 3_600_000
 
 
 class FixedCount(msgspec.Struct, frozen=True):
-    """A Scaler that keeps the same count."""
+    """A Scaler that keeps the same count; any tick is often enough."""
 
     count: int
-    tick_ms: int = HOUR_MS
+    tick_ms: int = _HOUR_MS
 
     def replicas(self, at_ms: int, state: WorkloadState) -> int:
         """As in Scaler."""
@@ -35,8 +36,8 @@ class Hindsight:
     next tick are ready. Where durations are drawn, `lead_ms` is a long one, and a few pods may still be late.
 
     Args:
-        needed: pods over time.
-        lead_ms: from the decision until a pod is ready.
+        needed: the needed pods over time.
+        lead_ms: from the decision until a pod is ready, such as the result of the function `lead_ms`.
         tick_ms: the time between two ticks.
     """
 

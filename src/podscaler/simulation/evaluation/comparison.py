@@ -37,9 +37,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: in tables.
-        policy: an autoscaler's spec, or what makes a scaler.
+        policy: an autoscaler's spec, or a function that makes a scaler.
         replicas: at the start; None: those of the scenario.
-        is_attainable: whether it could be used, as hindsight cannot.
+        is_attainable: whether a controller could do the same; False for hindsight, which knows the future.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """The needed pods and the SLO against which candidates are measured.
 
     Attributes:
-        capacity: of one pod.
+        capacity: of one pod, from which `pods` were computed; for texts.
         pods: the needed pods over time.
         slo_ms: the mean response time that is to be met; None if there is no SLO.
-        from_ms: the first instant that counts.
+        from_ms: the first instant that counts, in ms since the start of the scenario.
     """
 
     capacity: PodCapacity
@@ -68,9 +68,11 @@ class Run(msgspec.Struct, kw_only=True):
     """The sums and ready pods of one candidate over the instants that count; filled by `_run_exactly`, `_run_in_batch`.
 
     Attributes:
-        at_ms, ready: for each instant.
-        arrived_work, lost_work: CPU work that arrived, and that was lost.
-        slow_work: CPU work that arrived while the mean response time was above the SLO or no pod was ready.
+        at_ms, ready: each instant in ms, and the ready pods at it.
+        pod_ms: the sum of the pods at each instant times the sync period.
+        arrived_work, lost_work: CPU work (ucores * ms) that arrived, and that was lost.
+        slow_work: of the work that arrived, that before instants at which the mean response time was above the SLO or
+            no pod was ready; 0 without an SLO or requests.
         engine: `batch` or `exact`.
         reason: why the batch engine did not run it; empty if the batch engine ran it, and for other scalers.
     """
@@ -90,11 +92,10 @@ class CandidateResult(msgspec.Struct, frozen=True, kw_only=True):
     """The measures of one candidate.
 
     Attributes:
-        slo_missed_pct: the share of the CPU work that arrived while the mean response time was above the SLO or no pod
-            was ready; None if there is no SLO, or no work arrived.
+        slo_missed_pct: the share of `Run.slow_work` in the CPU work; None if there is no SLO, or no work arrived.
         lost_pct: the share of the CPU work that was lost; None: no work arrived.
         speedup: the elastic speedup against the first candidate; None: undefined.
-        run: what it did.
+        run: the sums and ready pods that these measures were computed from.
     """
 
     name: str
@@ -124,7 +125,7 @@ class CandidateComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> CandidateComparison:
-    """The measures of the candidates, which take the place of the scenario's first autoscaler.
+    """The measures of the candidates, at least one, each in place of the scenario's first autoscaler.
 
     Raises ValueError if no instant counts, or where the scenario contradicts itself.
     """
@@ -149,8 +150,8 @@ def _result(
         name=candidate.name,
         pod_hours=run.pod_ms / _HOUR_MS,
         elasticity=candidate_elasticity,
-        slo_missed_pct=None if needs.slo_ms is None else _share_pct(run.slow_work, run.arrived_work),
-        lost_pct=_share_pct(run.lost_work, run.arrived_work),
+        slo_missed_pct=None if needs.slo_ms is None else share_pct(run.slow_work, run.arrived_work),
+        lost_pct=share_pct(run.lost_work, run.arrived_work),
         scale_changes=run.scale_changes,
         reactions=surges.summary(reactions, run.at_ms[-1]),
         speedup=elastic_speedup(present_elasticity, candidate_elasticity),
@@ -159,20 +160,20 @@ def _result(
     )
 
 
-def _share_pct(part: int, whole: int) -> float | None:
+def share_pct(part: int, whole: int) -> float | None:
     """A part in percent of the whole; None if the whole is 0."""
     return 100 * part / whole if whole else None
 
 
 def _run_all(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
-    """The runs of all candidates, in order."""
+    """The runs of all candidates, in order; the batch engine has no other replicas at the start than the scenario's."""
     batched_indexes = [
         index
         for index, candidate in enumerate(candidates)
         if isinstance(candidate.policy, Spec) and candidate.replicas is None
     ]
     batched_candidates = [candidates[index] for index in batched_indexes]
-    # Not strict: the batch engine yields no run where it is not installed.
+    # Not strict: `_run_in_batch` yields a run for every candidate, or none at all.
     batch_runs = dict(zip(batched_indexes, _run_in_batch(scenario, batched_candidates, needs), strict=False))
     return [
         batch_runs.get(index) or _run_exactly(scenario, candidate, needs) for index, candidate in enumerate(candidates)
@@ -180,7 +181,7 @@ def _run_all(scenario: SimulationScenario, candidates: Sequence[Candidate], need
 
 
 def _run_in_batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:
-    """The runs of autoscalers in the batch engine; none if it is not installed."""
+    """The runs of specs in the batch engine; none if it is not installed, or not for exactly one autoscaler."""
     try:
         from podscaler.simulation import batch
     except ImportError:
@@ -189,7 +190,7 @@ def _run_in_batch(scenario: SimulationScenario, candidates: Sequence[Candidate],
     if len(scenario.autoscalers) != 1 or not specs:
         return
     batch_result = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
-    assert batch_result.ready is not None
+    assert batch_result.ready is not None, "Measures keeps the timeline unless told otherwise"
     is_counted = batch_result.at_ms >= needs.from_ms
     at_ms = batch_result.at_ms[is_counted].tolist()
     for index in range(len(specs)):
@@ -209,21 +210,22 @@ def _run_in_batch(scenario: SimulationScenario, candidates: Sequence[Candidate],
 
 def _run_exactly(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Run:
     """The run of one candidate in the exact engine."""
-    replayed_scenario = _with_replicas(scenario, candidate.replicas)
+    own_scenario = _with_replicas(scenario, candidate.replicas)
     workload_key = _workload_key(scenario)
-    slo_bound_ms = load_serving.slo_bound_ms(needs.slo_ms)
+    has_requests = any(workload.key == workload_key and workload.requests for workload in scenario.workloads)
+    slo_bound_ms = load_serving.slo_bound_ms(needs.slo_ms) if has_requests else None
     run = Run()
     if isinstance(candidate.policy, Spec):
-        autoscaler, *other_autoscalers = replayed_scenario.autoscalers
+        autoscaler, *other_autoscalers = own_scenario.autoscalers
         model = AutoscalerModel(spec=candidate.policy, workload=autoscaler.workload)
-        replayed_scenario = msgspec.structs.replace(replayed_scenario, autoscalers=(model, *other_autoscalers))
-        for sync in engine.simulate(replayed_scenario):
+        own_scenario = msgspec.structs.replace(own_scenario, autoscalers=(model, *other_autoscalers))
+        for sync in engine.simulate(own_scenario):
             if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
                 run.scale_changes += sync.decision.replicas is not None
                 _add_state(run, sync.at_ms, sync.workload, scenario.sync_period_ms, slo_bound_ms)
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
-    for at_ms, state in scaler_runs.run_scaler(replayed_scenario, workload_key, scaler):
+    for at_ms, state in scaler_runs.run_scaler(own_scenario, workload_key, scaler):
         if at_ms >= needs.from_ms:
             _add_state(run, at_ms, state, scenario.sync_period_ms, slo_bound_ms)
     run.scale_changes = scaler.changes
@@ -247,17 +249,14 @@ def _with_replicas(scenario: SimulationScenario, replicas: int | None) -> Simula
     return msgspec.structs.replace(scenario, workloads=tuple(workloads))
 
 
-def _add_state(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_ms: float | None) -> None:
-    """Add the state at an instant that counts to the sums of a run; `slo_ms` is None without an SLO."""
+def _add_state(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_bound_ms: float | None) -> None:
+    """Add the state at an instant that counts to the sums of a run; `slo_bound_ms` is None without SLO or requests."""
     run.at_ms.append(at_ms)
     run.ready.append(state.ready)
     run.pod_ms += state.pods * period_ms
     run.arrived_work += state.arrived_ucores_ms
     run.lost_work += state.lost_ucores_ms
-    if slo_ms is None or not state.rate_milli:
-        return
-    is_too_slow = state.latency_ms is not None and state.latency_ms > slo_ms
-    if not state.ready or is_too_slow:
+    if slo_bound_ms is not None and (state.latency_ms is None or state.latency_ms > slo_bound_ms):
         run.slow_work += state.arrived_ucores_ms
 
 

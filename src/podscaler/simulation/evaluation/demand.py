@@ -3,14 +3,19 @@
     needed = max(1, ceil(demand / (capacity of a pod * highest utilization)))
 
 The capacity of a pod is a stated one, or else its CPU limit without its idle use, or else its CPU request. The highest
-utilization is that at which the mean response time still meets the SLO (`utilization_at_slo`); without an SLO it is 1:
-a pod is needed for each full capacity of demand. At least one pod is needed, since a service without load must still
-respond.
+utilization is that at which the mean response time still meets the SLO (`utilization_at_slo`); without an SLO it is 1.
+At least one pod is needed, since a service without load must still respond.
+
+The response time of a pod with one core or less is T = S / (1 - rho): S is the service time of a request alone
+(`load_serving.service_ms`), rho the utilization. A pod with c whole cores is an M/M/c queue.
 
 Invariant: nothing depends on an autoscaler's target. Otherwise the surplus would only restate its headroom (a target
 of 70 % has 43 % more pods than the load needs at full utilization).
 
-Source: L. Kleinrock, Queueing Systems, volume 2 (1976), 4.4: M/G/1 processor sharing, T = S / (1 - rho).
+Called by `podscaler.cli.backtest` and `podscaler.simulation.fleet.trials`: `pod_capacity`, `cpu_demand`, then
+`needed_series` of both. `utilization_at_slo` is the inverse of `load_serving.response_time_ms`: change both together.
+
+Source: L. Kleinrock, Queueing Systems, volume 2 (1976), 4.4 (processor sharing); volume 1 (1975), 3.5 (M/M/m).
 """
 
 import math
@@ -20,11 +25,11 @@ import msgspec
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
-from podscaler.simulation.world.load_serving import erlang_c
+from podscaler.simulation.world import load_serving
 
-_CORE_UCORES = 1_000_000
+_UCORES_PER_MILLI = 1000
 _BISECTIONS = 50
-"""Halvings of the interval 0 to 1, which leave less than a float can state."""
+"""Halvings of the interval from 0 to 1; the remaining width 2**-50 is below a millionth of a core of any pod."""
 
 
 class PodCapacity(msgspec.Struct, frozen=True):
@@ -48,8 +53,8 @@ def pod_capacity(
         slo_ms: the mean response time that is to be met; None if there is no SLO.
         stated_milli: the capacity of a pod in thousandths of a core, in place of its limit or request.
 
-    Raises ValueError if the workload has neither limit nor request, where an SLO is stated for a load without
-    requests, and where no utilization meets the SLO.
+    Raises ValueError if `stated_milli` is not above 0, if it is None and the workload has neither limit nor request, if
+    an SLO is stated for a load without requests, and if no utilization meets the SLO.
     """
     full_capacity = _full_capacity(workload, stated_milli)
     if slo_ms is None:
@@ -59,7 +64,7 @@ def pod_capacity(
     utilization = utilization_at_slo(workload.requests, full_capacity.ucores, slo_ms)
     ucores = math.floor(full_capacity.ucores * utilization)
     if ucores <= 0:
-        alone_ms = workload.requests.latency_ms + _service_ms(workload.requests, full_capacity.ucores)
+        alone_ms = workload.requests.latency_ms + load_serving.service_ms(workload.requests, full_capacity.ucores)
         raise ValueError(
             f"{workload.key}: no number of pods meets {slo_ms:g} ms: a request alone takes {alone_ms:g} ms"
         )
@@ -69,16 +74,16 @@ def pod_capacity(
 
 
 def _full_capacity(workload: WorkloadModel, stated_milli: int | None) -> PodCapacity:
-    """The demand of a pod at full utilization. Raises ValueError if the workload does not have it."""
+    """The demand of a pod at full utilization. Raises ValueError as `pod_capacity` does without an SLO."""
     if stated_milli is not None:
         if stated_milli <= 0:
             raise ValueError(f"{workload.key}: the capacity of a pod must be above 0")
-        return PodCapacity(stated_milli * 1000, "the stated capacity")
-    if workload.cpu_capacity_ucores:
+        return PodCapacity(stated_milli * _UCORES_PER_MILLI, "the stated capacity")
+    if workload.cpu_capacity_ucores:  # None without a limit; 0 if idle use takes all of it
         return PodCapacity(workload.cpu_capacity_ucores, "the CPU limit")
     request_milli = workload.pod.request_milli.get("cpu", 0)
     if request_milli:
-        return PodCapacity(request_milli * 1000, "the CPU request")
+        return PodCapacity(request_milli * _UCORES_PER_MILLI, "the CPU request")
     raise ValueError(
         f"{workload.key}: its pods have neither a CPU limit nor a CPU request; state the capacity of a pod"
     )
@@ -87,39 +92,29 @@ def _full_capacity(workload: WorkloadModel, stated_milli: int | None) -> PodCapa
 def utilization_at_slo(requests: RequestLoad, capacity_ucores: int, slo_ms: float) -> float:
     """The highest utilization at which the mean response time is at most `slo_ms`; 0 if there is none.
 
-    For a pod of one core or less: rho = 1 - S / (SLO - latency). For c cores it is found in the response time of M/M/c.
+    For one core or less: rho = 1 - S / (SLO - latency). For more cores it is found by bisection in the response time of
+    M/M/c, which rises with the utilization.
     """
     cpu_budget_ms = slo_ms - requests.latency_ms
-    service_ms = _service_ms(requests, capacity_ucores)
+    service_ms = load_serving.service_ms(requests, capacity_ucores)
     if cpu_budget_ms <= service_ms:
         return 0.0
-    cores = _server_cores(capacity_ucores)
+    cores = load_serving.server_cores(capacity_ucores)
     if cores == 1:
         return 1 - service_ms / cpu_budget_ms
     feasible, infeasible = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (feasible + infeasible) / 2
-        waiting_ms = service_ms * erlang_c(cores, middle * cores) / (cores * (1 - middle))
-        if service_ms + waiting_ms <= cpu_budget_ms:
+        if service_ms + load_serving.waiting_ms(service_ms, cores, middle) <= cpu_budget_ms:
             feasible = middle
         else:
             infeasible = middle
     return feasible
 
 
-def _server_cores(capacity_ucores: int) -> int:
-    """The whole cores of a pod, at least 1: the servers of the queue."""
-    return max(capacity_ucores // _CORE_UCORES, 1)
-
-
-def _service_ms(requests: RequestLoad, capacity_ucores: int) -> float:
-    """The time of a request that is alone in a pod, on one of the pod's cores."""
-    return requests.cpu_per_request_us / 1000 * _CORE_UCORES * _server_cores(capacity_ucores) / capacity_ucores
-
-
 def needed_pods(demand_ucores: int, capacity: PodCapacity) -> int:
     """The pods that a demand needs, at least 1."""
-    return max(-(-demand_ucores // capacity.ucores), 1)
+    return max(-(-demand_ucores // capacity.ucores), 1)  # rounded up
 
 
 def needed_series(demand: StepSeries, capacity: PodCapacity) -> StepSeries:
@@ -135,8 +130,8 @@ def cpu_demand(workload: WorkloadModel) -> StepSeries:
     """
     requests = workload.requests
     if requests is not None:
-        values = tuple([rate * requests.cpu_per_request_us // 1000 for rate in requests.rate.values])
-        return StepSeries(requests.rate.at_ms, values)
+        demands_ucores = [load_serving.request_demand_ucores(requests, rate) for rate in requests.rate.values]
+        return StepSeries(requests.rate.at_ms, tuple(demands_ucores))
     for load in workload.demands:
         if load.resource == "cpu":
             return load.total

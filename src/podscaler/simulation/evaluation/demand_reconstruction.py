@@ -4,7 +4,7 @@ The demand is the sum of the pods' usage, which is exact while no pod is at its 
 used more: such an instant is censored, its sum is a lower bound, and `Reconstruction.sentences` says when and how much
 of the time.
 
-Called by `recording_scenario`, with one observation for each instant.
+Called by `recording_scenario` and `monitoring_scenario`, with one observation for each instant.
 """
 
 import itertools
@@ -31,7 +31,7 @@ class UsageObservation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at_ms: the begin of the window over which usage was averaged, in milliseconds since the epoch.
-        used_milli: by all pods that were measured, in thousandths of a core.
+        used_milli: the usage of all pods that were measured, in thousandths of a core.
         measured, ready: the numbers of measured pods and of ready pods.
         limited: how many of the measured pods were at their limit, or throttled.
     """
@@ -55,7 +55,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         demand: in millionths of a core, over milliseconds since `start_ms`.
-        start_ms, end_ms: since the epoch.
+        start_ms, end_ms: the begin of the first and the end of the last observation, in ms since the epoch.
         censored: the times in which `demand` is a lower bound.
         extrapolated_pct: the share of the observations in which ready pods were not measured, and count as the average
             of the others.
@@ -72,8 +72,8 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def censored_pct(self) -> float:
         """The share of the time in which the demand is a lower bound, in percent."""
-        hidden_ms = sum(span.end_ms - span.begin_ms for span in self.censored)
-        return 100 * hidden_ms / (self.end_ms - self.start_ms) if self.end_ms > self.start_ms else 0.0
+        censored_ms = sum(period.end_ms - period.begin_ms for period in self.censored)
+        return 100 * censored_ms / (self.end_ms - self.start_ms) if self.end_ms > self.start_ms else 0.0
 
     def sentences(self) -> tuple[str, ...]:
         """Sentences about the periods in which the demand is not known; empty if it always is."""
@@ -96,13 +96,13 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _periods_text(periods: Sequence[UnknownPeriod]) -> str:
-    period_texts = [f"{clock(period.begin_ms)} to {clock(period.end_ms)}" for period in periods[:_SHOWN_PERIODS]]
+    period_texts = [f"{utc_text(period.begin_ms)} to {utc_text(period.end_ms)}" for period in periods[:_SHOWN_PERIODS]]
     omitted_count = len(periods) - len(period_texts)
     return ", ".join(period_texts) + (f", and {omitted_count} more" if omitted_count else "")
 
 
-def clock(at_ms: int) -> str:
-    """An instant in UTC, to the second."""
+def utc_text(at_ms: int) -> str:
+    """An instant (ms since the epoch) in UTC, to the second."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -110,8 +110,8 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
     """The demand behind the usage.
 
     Args:
-        observations: by increasing instants, at least one; those without a measured pod are left out by the caller.
-        end_ms: of the last one.
+        observations: by increasing instants; the caller leaves out those without a measured pod.
+        end_ms: the end of the last one, since the epoch.
 
     Raises ValueError if there are no observations.
     """
@@ -133,11 +133,9 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
 def _gaps(at_ms: Sequence[int]) -> tuple[UnknownPeriod, ...]:
     """The periods between two observations that are further apart than GAP_RATIO times the median distance."""
     distances = sorted(later - earlier for earlier, later in itertools.pairwise(at_ms))
-    longest_distance_ms = GAP_RATIO * distances[len(distances) // 2] if distances else 0
+    usual_max_ms = GAP_RATIO * distances[len(distances) // 2] if distances else 0
     neighbors = itertools.pairwise(at_ms)
-    return tuple(
-        [UnknownPeriod(earlier, later) for earlier, later in neighbors if later - earlier > longest_distance_ms]
-    )
+    return tuple([UnknownPeriod(earlier, later) for earlier, later in neighbors if later - earlier > usual_max_ms])
 
 
 def _demand_ucores(observation: UsageObservation) -> int:

@@ -8,6 +8,9 @@ is normalised by the demand (in pods per needed pod), not in absolute resource u
 
 A sample with d_t = 0 has no normalised accuracy: it is left out of both thetas, and counted as undefined.
 
+Called by `comparison`; `podscaler.simulation.batch` and `podscaler.simulation.fleet.candidate_rows` compute the same
+from sums. A new metric: a field of Elasticity, and its value there, too.
+
 Source: docs/spec/scenarios.md (How well an autoscaler follows demand); SPEC-RG-2016-01, Ready for Rain?;
 A. Ilyushkin et al., ICPE 2017.
 """
@@ -32,7 +35,7 @@ class Elasticity(msgspec.Struct, frozen=True, kw_only=True):
             only one sample.
         jitter: changes of the supply minus changes of the demand, for each sample; above 0 the supply oscillates, below
             0 it is inelastic.
-        samples: T.
+        samples: T, the number of samples.
         undefined_samples: those without demand, which have no normalised accuracy.
     """
 
@@ -129,7 +132,7 @@ def deviation(metrics: Elasticity, order: int = 2) -> float | None:
     Args:
         order: of the distance, 1 or more; 2 is the Euclidean distance.
 
-    None: one of the five is undefined. Raises ValueError for an order below 1.
+    None: one of the five is undefined. Raises ValueError for an order below 1. No command shows it.
     """
     if order < 1:
         raise ValueError("the order of a Minkowski distance is 1 or more")

@@ -1,5 +1,7 @@
 """Implements Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
 
+Called by `podscaler.cli.backtest` and `podscaler.simulation.fleet.trials`, which make a Knative of a KnativeConfig.
+
 1. A metric is averaged over the stable window (60 s) and over the panic window (10 % of it).
 2. Each average divided by the target for each pod, rounded up, is a wanted count. The target is 70 % of what a pod can
    do.
@@ -44,7 +46,7 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of config-autoscaler that the algorithm has, with their defaults.
 
     Attributes:
-        target_ucores: what one pod can do at 100 %.
+        target_ucores: what one pod can do at 100 %, in millionths of a core; not used with `target_concurrency`.
         target_concurrency: the requests that one pod handles at once at 100 %, `container-concurrency-target-default`
             (100 there); None if the metric is CPU, with `target_ucores`.
         min_replicas, max_replicas: the bounds.
@@ -96,11 +98,11 @@ class Knative:
         metric_value = (
             _cpu_concurrency_ucores(state) if config.target_concurrency is None else _request_concurrency(state)
         )
-        if at_ms and metric_value is not None:
+        if at_ms and metric_value is not None:  # at 0 nothing has been used yet
             self._readings.append(_Reading(at_ms, metric_value))
         while self._readings and self._readings[0].at_ms <= at_ms - config.stable_window_ms:
             self._readings.popleft()
-        if not self._readings:
+        if not self._readings:  # without a metric the scale stays as it is
             return state.replicas
         ready = max(state.ready, 1)
         stable_pods = self._desired_pods_of_window(at_ms, config.stable_window_ms)

@@ -1,7 +1,8 @@
 """Makes a scenario out of series of Prometheus: what kube-state-metrics and cAdvisor export of a workload.
 
-Called by `podscaler backtest` with the results of range queries at one step. The spec of the autoscaler is a manifest,
-since these series have no behavior. What they do not have is assumed, and `RecordedWorkload.assumptions` states it.
+Called by `podscaler.cli.backtest.prometheus_source` with the results of range queries at one step. The spec of the
+autoscaler is a manifest, since these series have no behavior. What they do not have is assumed, and
+`RecordedWorkload.assumptions` states it. A new query: an attribute of MonitoredSeries, and an item of DEFAULT_QUERIES.
 """
 
 import bisect
@@ -24,7 +25,7 @@ USAGE_WINDOW_MS = 60_000
 """The window of the rates in the default queries: a value is the average of the minute before it."""
 
 Series = Sequence[tuple[float, float]]
-"""Seconds since the epoch, and values, in order; NaN where a value is missing."""
+"""Points in order of time: seconds since the epoch, and a value, which is NaN where it is missing."""
 
 
 class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
     limits: Series = ()
 
 
-def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
+def recorded_workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
     """The workload of an autoscaler. Raises UsageError if the spec or the values cannot be used.
 
     Args:
@@ -65,7 +66,7 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
         raise UsageError(f"{spec.key}: the query of usage has no value")
     end_ms = observations[-1].at_ms + USAGE_WINDOW_MS
     reconstruction = demand_reconstruction.reconstruct(observations, end_ms)
-    kind, _, name = spec.reference.split("/", 2)
+    kind, _, name = spec.reference.split("/", 2)  # Kind/namespace/name
     _, initial_replicas = series.replicas[0]
     container_model = ContainerModel(
         name="all", requests_milli={"cpu": round(_last_value(series.requests) * 1000)}, cpu_limit_milli=limit_milli
@@ -81,7 +82,7 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
         workloads=(workload_model,),
         autoscalers=(AutoscalerModel(spec=spec, workload=workload_model.key),),
         duration_ms=end_ms - reconstruction.start_ms,
-        start_ns=reconstruction.start_ms // 1000 * 1_000_000_000,
+        start_ns=reconstruction.start_ms // 1000 * 1_000_000_000,  # a whole second
     )
     return RecordedWorkload(
         scenario=scenario,
@@ -98,7 +99,10 @@ def _last_value(series: Series) -> float:
 
 
 def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[UsageObservation]:
-    """An observation for each value of usage; the other series count with their value at or before it."""
+    """An observation for each value of usage; the other series count with their value at or before it.
+
+    Raises UsageError for usage that is negative or infinite.
+    """
     hottest_series, ready_series = _SeriesByInstant(series.hottest), _SeriesByInstant(series.ready)
     observations = []
     for at_s, cores in series.usage:
@@ -106,7 +110,7 @@ def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[Usag
             continue
         if cores < 0 or math.isinf(cores):
             raise UsageError(
-                f"the query of usage has the value {cores:g} at {demand_reconstruction.clock(round(at_s * 1000))}"
+                f"the query of usage has the value {cores:g} at {demand_reconstruction.utc_text(round(at_s * 1000))}"
             )
         ready_pods = round(ready_series.value_at(at_s))
         is_limited = limit_milli is not None and hottest_series.value_at(at_s) * 1000 >= AT_LIMIT_RATIO * limit_milli
@@ -114,7 +118,7 @@ def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[Usag
             UsageObservation(
                 at_ms=round(at_s * 1000) - USAGE_WINDOW_MS,
                 used_milli=math.ceil(cores * 1000),
-                measured=ready_pods,
+                measured=ready_pods,  # the series do not say which pods have no usage
                 ready=ready_pods,
                 limited=int(is_limited),
             )
@@ -123,7 +127,7 @@ def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[Usag
 
 
 class _SeriesByInstant:
-    """The values of a series by instant."""
+    """The values of a series by instant, without those that are missing."""
 
     def __init__(self, series: Series) -> None:
         defined_points = [(at_s, value) for at_s, value in series if not math.isnan(value)]
@@ -161,4 +165,4 @@ DEFAULT_QUERIES: Mapping[str, str] = {
 The names of pods are those of Deployments and StatefulSets.
 """
 OPTIONAL_QUERIES = frozenset({"limits"})
-"""Those whose lack of a series has a meaning."""
+"""The queries that may have no series: the pods have no limits."""

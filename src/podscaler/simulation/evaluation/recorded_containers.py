@@ -1,7 +1,8 @@
 """Derives the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
 
-Called by `recording_scenario` with the pods and the usage of each sync. The resource metrics API responds with CPU and
-memory of all containers, whatever the metric is, so a recording with any resource metric shows all of them.
+Called by `recording_scenario`: `add_pod` and `add_usage` at each sync, then `models`, `memory_load`, `sentences`. The
+resource metrics API responds with CPU and memory of all containers, whatever the metric is, so a recording with any
+resource metric shows all of them.
 
 1. The least memory that a container took in a ready pod is what it takes without load.
 2. The rest of the memory of all pods is load, which ready pods share. Ready pods without usage count as the average.
@@ -54,7 +55,7 @@ class CPULimits(NamedTuple):
 def read_limits(pod_json: bytes) -> CPULimits:
     """The CPU limits of a recorded pod, a Pod as JSON; init containers count if they are sidecars.
 
-    Raises RecordingError.
+    Raises RecordingError if the JSON or a quantity cannot be read. Cached, since syncs repeat the same pods.
     """
     try:
         spec = _POD_DECODER.decode(pod_json).spec
@@ -76,10 +77,10 @@ def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
     return resources.limits.cpu if resources and resources.limits else ""
 
 
-class _Requests(NamedTuple):
+class _ContainerRequests(NamedTuple):
     """The requests of a container in thousandths; 0 if it has none."""
 
-    container: str
+    name: str
     cpu_milli: int
     memory_milli: int
 
@@ -97,10 +98,10 @@ class RecordedContainers:
     """Sums up the pods and the usage of all syncs, and makes the containers of the simulated pod of them.
 
     Args:
-        version: how quantities are read.
+        version: the emulated version of Kubernetes, by which quantities are read.
 
     Attributes:
-        limits: of the pods, until they are set again.
+        limits: the CPU limits of the pods; the caller sets them anew where they change.
 
     The sums of CPU (thousandths of a core) and memory, the numbers of measurements, and the least memory of a ready pod
     are kept by the name of the container.
@@ -109,7 +110,7 @@ class RecordedContainers:
     def __init__(self, version: Emulation, limits: CPULimits) -> None:
         self._version = version
         self.limits = limits
-        self._requests: Counter[tuple[_Requests, ...]] = Counter()
+        self._requests_of_pods: Counter[tuple[_ContainerRequests, ...]] = Counter()
         self._cpu_milli: Counter[str] = Counter()
         self._memory_bytes: Counter[str] = Counter()
         self._measured: Counter[str] = Counter()
@@ -118,7 +119,7 @@ class RecordedContainers:
 
     def add_pod(self, pod: Pod) -> None:
         """Count the requests of a pod; one pod of each sync is enough."""
-        self._requests[_requests(pod)] += 1
+        self._requests_of_pods[_container_requests(pod)] += 1
 
     def add_usage(self, usage: PodMetricsList, at_ms: int, ready: Set[str], *, cpu_milli: Mapping[str, int]) -> int:
         """Add the usage of an instant; returns how many pods are at their CPU limit.
@@ -139,8 +140,8 @@ class RecordedContainers:
             [container.name for pod_metrics in usage.items or () for container in pod_metrics.containers or ()]
         )
         pods_at_limit = _pods_at_limit(cpu_milli, self.limits.pod_milli)
+        is_only = len(container_names) == 1  # then the usage of the pods is that of the container
         for name in container_names:
-            is_only = len(container_names) == 1
             cpu_of_container = cpu_milli if is_only else self._values_milli(usage, "cpu", name)
             self._cpu_milli[name] += sum(cpu_of_container.values())
             self._add_memory(name, memory_of_pods if is_only else self._values_milli(usage, "memory", name), ready)
@@ -164,16 +165,16 @@ class RecordedContainers:
     def models(self) -> tuple[ContainerModel, ...]:
         """The containers of a pod, with the most frequent requests and the last limits."""
         containers = self._usual_containers()
-        container_names = [container.container for container in containers]
+        container_names = [container.name for container in containers]
         cpu_permille = _permille([self._cpu_milli[name] for name in container_names])
         memory_permille = _permille([self._load_bytes(name) for name in container_names])
         return tuple(
             [
                 ContainerModel(
-                    name=container.container,
+                    name=container.name,
                     requests_milli=_without_zeros({"cpu": container.cpu_milli, "memory": container.memory_milli}),
-                    cpu_limit_milli=self._limit_milli(container.container, cpu_share),
-                    idle_memory_bytes=self._least_bytes.get(container.container, 0),
+                    cpu_limit_milli=self._limit_milli(container.name, cpu_share),
+                    idle_memory_bytes=self._least_bytes.get(container.name, 0),
                     load_permille=cpu_share,
                     memory_permille=memory_share,
                 )
@@ -218,29 +219,27 @@ class RecordedContainers:
             lines.append(f"Containers share the load as in the whole recording: {shares}.")
         return lines
 
-    def _usual_containers(self) -> tuple[_Requests, ...]:
+    def _usual_containers(self) -> tuple[_ContainerRequests, ...]:
         """The containers that most pods have; those that were measured where the pods have none."""
-        counted_requests = [(count, requests) for requests, count in self._requests.items() if requests]
+        counted_requests = [(count, requests) for requests, count in self._requests_of_pods.items() if requests]
         if counted_requests:
             _, most_frequent_requests = max(counted_requests)
             return most_frequent_requests
-        return tuple([_Requests(name, 0, 0) for name in self._cpu_milli])
+        return tuple([_ContainerRequests(name, 0, 0) for name in self._cpu_milli])
 
     def _idle_bytes(self) -> int:
-        return sum(self._least_bytes.get(container.container, 0) for container in self._usual_containers())
+        """The memory of a pod without load."""
+        return sum(self._least_bytes.get(container.name, 0) for container in self._usual_containers())
 
     def _load_bytes(self, name: str) -> int:
+        """The memory of a container's load, summed up over all measurements."""
         return max(self._memory_bytes[name] - self._measured[name] * self._least_bytes.get(name, 0), 0)
 
 
-def _requests(pod: Pod) -> tuple[_Requests, ...]:
+def _container_requests(pod: Pod) -> tuple[_ContainerRequests, ...]:
     """The requests of each container of a pod, in order."""
-    return tuple(
-        [
-            _Requests(container.name, container.requests_milli.get("cpu", 0), container.requests_milli.get("memory", 0))
-            for container in pod.containers
-        ]
-    )
+    requests = [(container.name, container.requests_milli) for container in pod.containers]
+    return tuple([_ContainerRequests(name, milli.get("cpu", 0), milli.get("memory", 0)) for name, milli in requests])
 
 
 def _pods_at_limit(used_milli: Mapping[str, int], limit_milli: int | None) -> set[str]:

@@ -1,7 +1,8 @@
 """Makes a scenario out of a recording of one autoscaler: its spec, its workload, and the demand that was observed.
 
-Called by `podscaler backtest`. Lines are read one after the other; memory grows by one observation for each sync, not
-by its pods. `RecordedWorkload.assumptions` states the values that a recording lacks, and that are assumed.
+Called by `podscaler backtest`, and by `podscaler.simulation.fleet.recorded_partitions` for each autoscaler of a fleet.
+Lines are read one after the other; memory grows by one observation for each sync, not by its pods.
+`RecordedWorkload.assumptions` states the values that a recording lacks, and that are assumed.
 
 Source: the format of recordings (docs/recordings.md).
 """
@@ -9,6 +10,7 @@ Source: the format of recordings (docs/recordings.md).
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,8 +36,16 @@ from podscaler.simulation.model.workloads import PodModel, ResourceLoad, Workloa
 
 _NS_PER_MS = 1_000_000
 _SECOND_MS = 1_000
-_ASSUMED_STARTUP_MS = 7_000
-_DEFAULT_PERIOD_MS = 15_000
+_ASSUMED_STARTUP_MS = 7_000  # the default launch and start-up of PodModel
+_DEFAULT_PERIOD_MS = 15_000  # of the controller's syncs, and of metrics-server's measurements
+
+
+class _FeedKey(NamedTuple):
+    """A feed: the metric's name, `Kind/name` of its object (or empty), and whether pods share the value."""
+
+    metric: str
+    subject: str
+    is_shared: bool
 
 
 class RecordedSelection(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +54,7 @@ class RecordedSelection(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         autoscaler: `namespace/name`; empty: the only one of the recording.
         from_ns, to_ns: since the epoch; None: from the start, to the end.
-        cpu_limit_milli: of one pod, in place of what the recording has; None: that of a pod of each sync.
+        cpu_limit_milli: the CPU limit of one pod, in place of what the recording has; None: that of the recorded pods.
     """
 
     autoscaler: str = ""
@@ -70,10 +80,12 @@ class RecordedWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorkload:
-    """The workload of a recording. Raises UsageError, naming the line where one cannot be used.
+    """The workload of a recording.
 
     Args:
         lines: of the recording file, with their line ends; the first one that is not blank is the header.
+
+    Raises UsageError, naming the line where one cannot be used, and where the selection has no usable sync.
     """
     reader: _Reader | None = None
     line_number = 0
@@ -101,8 +113,7 @@ class _Reader:
     Args:
         replay: parses lines, with the header's settings.
 
-    Feeds are keyed by the name of the metric, the subject (`Kind/name` of an object, or empty), and whether pods share
-    the value; their points are milliseconds since the epoch with a value in thousandths.
+    The points of feeds are milliseconds since the epoch with a value in thousandths.
     """
 
     def __init__(self, replay: Replay, selection: RecordedSelection) -> None:
@@ -111,7 +122,7 @@ class _Reader:
         self._other_keys: set[str] = set()
         self._autoscaler_key = selection.autoscaler
         self._observations: list[UsageObservation] = []
-        self._feed_points: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+        self._feed_points: dict[_FeedKey, list[tuple[int, int]]] = {}
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
         self._containers = RecordedContainers(replay.settings.emulation, CPULimits(selection.cpu_limit_milli))
@@ -175,7 +186,7 @@ class _Reader:
                     pass
 
     def _add_feed_point(self, name: str, subject: str, milli: int, sync: RecordedSync, *, is_shared: bool) -> None:
-        feed_points = self._feed_points.setdefault((name, subject, is_shared), [])
+        feed_points = self._feed_points.setdefault(_FeedKey(name, subject, is_shared), [])
         feed_points.append((sync.now_ns // _NS_PER_MS, milli))
 
     def _add_start_ups(self, pods: Iterable[Pod]) -> None:
@@ -222,7 +233,11 @@ class _Reader:
         )
 
     def finish(self) -> RecordedWorkload:
-        """The workload. Raises UsageError if no sync was selected, none has CPU usage, or autoscalers are ambiguous."""
+        """The workload.
+
+        Raises UsageError if no sync was selected, the first one could not read the scale, none has the usage that a
+        resource metric needs, or the recording has several autoscalers and the selection names none.
+        """
         first_sync, last_sync = self._first_sync, self._last_sync
         if first_sync is None or last_sync is None or last_sync.line.hpa is None:
             raise UsageError(self._no_sync_message())
@@ -268,12 +283,9 @@ class _Reader:
             key=f"{first_sync.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
-            pod=self._make_pod(),
+            pod=PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._median_startup()),
             demands=(ResourceLoad(resource="cpu", total=reconstruction.demand), *([] if memory is None else [memory])),
         )
-
-    def _make_pod(self) -> PodModel:
-        return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._median_startup())
 
     def _check_metrics(self, spec: Spec, workload: WorkloadModel) -> None:
         """Raises UsageError if a resource metric has no recorded usage: it would count as 0."""
@@ -299,7 +311,7 @@ class _Reader:
             workloads=(workload,),
             autoscalers=(AutoscalerModel(spec=spec, workload=workload.key),),
             duration_ms=reconstruction.end_ms - start_ms,
-            feeds=tuple([self._make_feed(name, start_ms) for name in self._feed_points]),
+            feeds=tuple([self._make_feed(feed_key, start_ms) for feed_key in self._feed_points]),
             metrics_server=MetricsServerModel(
                 resolution_ms=resolution_ms, lag_ms=min(max(self._least_age_ms or 0, 0), resolution_ms)
             ),
@@ -308,12 +320,15 @@ class _Reader:
             start_ns=start_ms * _NS_PER_MS,
         )
 
-    def _make_feed(self, feed_key: tuple[str, str, bool], start_ms: int) -> MetricFeed:
+    def _make_feed(self, key: _FeedKey, start_ms: int) -> MetricFeed:
         """One feed of the scenario, with instants since `start_ms` (since the epoch)."""
-        name, subject, is_shared = feed_key
-        points = {max(at_ms - start_ms, 0): milli for at_ms, milli in self._feed_points[feed_key]}
-        series = step_series.from_steps(points.items())
-        return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
+        points = {max(at_ms - start_ms, 0): milli for at_ms, milli in self._feed_points[key]}
+        return MetricFeed(
+            metric=key.metric,
+            values=step_series.from_steps(points.items()),
+            sharing="shared" if key.is_shared else "each",
+            object_name=key.subject,
+        )
 
     def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
         """Sentences about what the recording lacks, and what is assumed in its place."""
@@ -329,16 +344,16 @@ class _Reader:
             seconds = self._median_startup().low_ms / _SECOND_MS
             sentences.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
         sentences.extend(
-            f"The values of the metric {name} stay as recorded, whatever the replicas are"
-            + (", as a total that pods share." if is_shared else ".")
-            for name, _, is_shared in self._feed_points
+            f"The values of the metric {feed_key.metric} stay as recorded, whatever the replicas are"
+            + (", as a total that pods share." if feed_key.is_shared else ".")
+            for feed_key in self._feed_points
         )
         sentences.extend(self._containers.sentences(spec, workload.pod.containers))
         return sentences
 
 
 def _selected_pods(sync: RecordedSync) -> Sequence[int]:
-    """The indexes of the pods that the scale's selector picks, among all pods of the sync. Raises RecordingError."""
+    """The indexes of the pods that the scale's selector picks; empty without a scale. Raises RecordingError."""
     scale, pods = sync.observation.scale, sync.observation.pods
     if not isinstance(scale, Scale):
         return ()

@@ -26,8 +26,8 @@ class Reaction(msgspec.Struct, frozen=True):
 
     Attributes:
         at_ms: when the surge began.
-        before, needed: the needed pods before it and when it began.
-        reaction_ms: until the supply sufficed, 0 if it did at once; None if it did not before the end.
+        before, needed: the least need of the window before it, and the needed pods when it began.
+        reaction_ms: the time until the supply sufficed, 0 if it did at once; None if it did not before the end.
     """
 
     at_ms: int
@@ -81,7 +81,7 @@ def _find_surges(at_ms: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[
             window_minima.popleft()
         if window_minima:
             least_pods = window_minima[0].pods
-            if needed_pods >= GROWTH * least_pods and needed_pods > least_pods:
+            if needed_pods >= GROWTH * least_pods and needed_pods > least_pods:  # 0 is no growth of 0
                 yield index, least_pods
                 window_minima.clear()
         while window_minima and window_minima[-1].pods >= needed_pods:
@@ -102,7 +102,7 @@ def _reaction_ms(surge_index: int, at_ms: Sequence[int], needed: Sequence[int], 
 
 
 def summary(surge_reactions: Sequence[Reaction], end_ms: int) -> ReactionSummary:
-    """The median and the worst reaction, where the samples end at `end_ms`."""
+    """The median and the worst reaction, where the last sample is at `end_ms`."""
     if not surge_reactions:
         return ReactionSummary(0, None, None)
     durations = [

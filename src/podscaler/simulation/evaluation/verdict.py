@@ -16,7 +16,7 @@ import msgspec
 from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult
 
 PARTS = 10
-"""The number of parts of the time whose differences give the standard error."""
+"""The number of equal parts of the time whose differences give the standard error; a rest of syncs is in none."""
 
 _NOISE_ERRORS = 2
 """A difference of at most this many standard errors is noise."""
@@ -29,7 +29,7 @@ class Difference(msgspec.Struct, frozen=True):
     """A measure of the present spec and of a candidate; less is better.
 
     Attributes:
-        is_noise: whether the difference does not count.
+        is_noise: whether the difference is within the noise, and does not count.
     """
 
     present: float
@@ -68,7 +68,7 @@ class Differences(msgspec.Struct, frozen=True):
 
 
 def sentence(comparison: CandidateComparison) -> str:
-    """The sentence; hindsight is no candidate for it."""
+    """The sentence; candidates that are not attainable, such as hindsight, are left out."""
     present_result, *other_results = comparison.results
     differences = [
         _differences(comparison, present_result, other_result)
@@ -134,13 +134,13 @@ def _difference(present_values: Sequence[int], candidate_values: Sequence[int]) 
     changes = [
         later - earlier for earlier, later in zip(_part_sums(present_values), _part_sums(candidate_values), strict=True)
     ]
-    error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0
+    error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0  # of the sum of all parts
     is_noise = abs(candidate_sum - present_sum) <= max(_NOISE_ERRORS * error, _NOISE_RATIO * present_sum)
     return Difference(present_sum, candidate_sum, is_noise)
 
 
 def _part_sums(values: Sequence[int]) -> list[float]:
-    """The sums of ten equal parts, or of all values where there are fewer."""
+    """The sums of PARTS equal parts, without a rest of values at the end; the values themselves if there are fewer."""
     size = max(len(values) // PARTS, 1)
     return [math.fsum(values[begin : begin + size]) for begin in range(0, size * min(PARTS, len(values)), size)]
 

@@ -1,6 +1,7 @@
 """Splits scenario files and manifests into documents with line numbers, and decodes Kubernetes objects.
 
-Called by `scenario_file` and `scenario_parts` (for edits of autoscalers).
+Called by `scenario_file`, and by `scenario_parts` for edits of autoscalers. Kinds are those of
+`podscaler.api.kinds.manifest_objects`; an object is validated and defaulted as by an API server.
 
 Source: docs/spec/api.md 2 (Validation), 6 (Older versions).
 """
@@ -29,6 +30,7 @@ from podscaler.simulation.files.file_fields import FileDocument, FileField
 API_VERSION = "podscaler.dev/v1alpha1"
 KIND = "Scenario"
 NAMESPACE = "default"
+"""The namespace of objects that state none."""
 _CUSTOM_AUTOSCALER = "PodAutoscaler"
 
 
@@ -37,7 +39,7 @@ class ManifestObject:
     """An object as an API server would store it; an autoscaler in autoscaling/v2.
 
     Attributes:
-        field: the object as it is written, for messages.
+        field: the object as the file states it, for messages.
     """
 
     kind: str
@@ -53,7 +55,7 @@ class ManifestObject:
 
 
 def read_file(path: Path) -> list[FileField]:
-    """The documents of a file of YAML or JSON. Raises UsageError."""
+    """The documents of a file of YAML or JSON. Raises UsageError if it cannot be read or parsed."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -62,7 +64,7 @@ def read_file(path: Path) -> list[FileField]:
 
 
 def _documents(content: bytes, file: str) -> Iterator[FileField]:
-    """The documents of a file, each with the line at which it begins. Raises UsageError."""
+    """The documents of a file that are not empty, with their lines. Raises UsageError, also for a repeated key."""
     first_line = 1
     for document_number, document_text in enumerate(manifests.split_parts(content), 1):
         try:
@@ -153,7 +155,7 @@ def wire_spec(manifest: ManifestObject) -> autoscaling.HorizontalPodAutoscalerSp
 
 
 def parse_spec(manifest: ManifestObject, settings: Settings) -> Spec:
-    """The parsed spec of an autoscaler. Raises UsageError."""
+    """The spec of an autoscaler as the decision core uses it. Raises UsageError."""
     wire = wire_spec(manifest)
     try:
         annotations = (manifest.obj.get("metadata") or {}).get("annotations") or spec.NO_ANNOTATIONS

@@ -50,7 +50,7 @@ class FileField:
         return UsageError(f"{location}: {self.path}: {sentence}" if self.path else f"{location}: {sentence}")
 
     def child(self, name: str | int) -> "FileField":
-        """A member of a mapping, or an element of a list. The caller has checked that it exists."""
+        """A member of a mapping, or an element of a list. Raises KeyError or IndexError if it is not there."""
         if isinstance(name, int):
             step = f"[{name}]"
         elif _PLAIN_KEY.fullmatch(name):
@@ -98,7 +98,7 @@ class FileField:
         return self.value
 
     def duration_ms(self, *, low_ms: int = 0) -> int:
-        """A duration with its unit in milliseconds: `90s`, `1h30m`, `7d`. Raises UsageError."""
+        """A duration in milliseconds, which the file states with its unit: `90s`, `1h30m`, `7d`. Raises UsageError."""
         duration_text = str(self.value)
         try:
             milliseconds = parse_duration_ms(duration_text)
@@ -111,12 +111,8 @@ class FileField:
         return milliseconds
 
     def scaled(self, per_unit: int) -> int:
-        """A quantity (`250m`, `64Mi`, `0.5`) that is not negative, in units of which `per_unit` are 1, rounded up.
-
-        Raises UsageError.
-        """
-        amount = self.amount()
-        return math.ceil(amount * per_unit)
+        """A quantity (`250m`, `64Mi`, `0.5`) that is not negative, times `per_unit`, rounded up. Raises UsageError."""
+        return math.ceil(self.amount() * per_unit)
 
     def amount(self) -> Fraction:
         """A quantity that is not negative. Raises UsageError."""

@@ -13,7 +13,7 @@ from podscaler.simulation.files.file_fields import FileField, optional_duration_
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 
-EVERY_MS = 15_000
+_DEFAULT_EVERY_MS = 15_000
 """The default of `every`: one sync period."""
 _DIURNAL_EVERY_MS = 60_000
 _LEAST_EVERY_MS = 100
@@ -28,9 +28,9 @@ class NoiseShape:
     """Random deviations, normally distributed and independent of each other.
 
     Attributes:
-        deviation: the standard deviation, as a number of units or (`is_relative`) as a share of the load.
+        deviation: the standard deviation, in units of the load or (`is_relative`) as a share of the load.
         every_ms: how long one deviation lasts.
-        stream: the name of its stream of random numbers.
+        stream: the name of its stream of random numbers: the path of its field, so that noises differ.
     """
 
     deviation: float
@@ -39,7 +39,7 @@ class NoiseShape:
     stream: str
 
     def add_to(self, series: StepSeries, duration_ms: int, seed: int, per_unit: int) -> StepSeries:
-        """The series with noise; what would be negative is 0."""
+        """The series (1 unit of the load is `per_unit` in it) with noise; what would be negative is 0."""
         random = Random(f"{seed}/{self.stream}")
         grid = range(0, duration_ms, self.every_ms)
         deviations = {at_ms: random.gauss(0, self.deviation) for at_ms in grid}
@@ -66,7 +66,7 @@ def read_noise(field: FileField) -> NoiseShape:
     deviation_field = _required_member(
         field, members, "deviation", "noise needs its standard deviation, such as 10% or 20m"
     )
-    every_ms = _every_ms(members, EVERY_MS)
+    every_ms = _read_every_ms(members, _DEFAULT_EVERY_MS)
     deviation_text = str(deviation_field.value)
     if deviation_text.endswith("%"):
         try:
@@ -84,7 +84,7 @@ def _required_member(field: FileField, members: dict[str, FileField], name: str,
     return members[name]
 
 
-def _every_ms(members: dict[str, FileField], default_ms: int) -> int:
+def _read_every_ms(members: dict[str, FileField], default_ms: int) -> int:
     return optional_duration_ms(members, "every", default_ms, low_ms=_LEAST_EVERY_MS)
 
 
@@ -108,7 +108,7 @@ def _ramp_shape(field: FileField, duration_ms: int) -> Iterator[ShapeStep]:
     members = field.members(("from", "to", "at", "over", "every"))
     high = float(_required_member(field, members, "to", "a ramp needs `to`, its value at its end").amount())
     low, at_ms = _optional_amount(members, "from"), optional_duration_ms(members, "at", 0)
-    every_ms = _every_ms(members, EVERY_MS)
+    every_ms = _read_every_ms(members, _DEFAULT_EVERY_MS)
     over_ms = max(optional_duration_ms(members, "over", duration_ms - at_ms), 1)
     yield 0, low
     yield from _sample_steps(lambda elapsed_ms: low + (high - low) * elapsed_ms / over_ms, at_ms, over_ms, every_ms)
@@ -129,7 +129,7 @@ def _diurnal_shape(field: FileField, duration_ms: int) -> Iterator[ShapeStep]:
     def value_at(ms: float) -> float:
         return low + (high - low) * (1 + math.cos(2 * math.pi * (ms - peak_ms) / period_ms)) / 2
 
-    return _sample_steps(value_at, 0, duration_ms, _every_ms(members, _DIURNAL_EVERY_MS))
+    return _sample_steps(value_at, 0, duration_ms, _read_every_ms(members, _DIURNAL_EVERY_MS))
 
 
 def _spike_shape(field: FileField, duration_ms: int) -> Iterator[ShapeStep]:
@@ -139,7 +139,7 @@ def _spike_shape(field: FileField, duration_ms: int) -> Iterator[ShapeStep]:
     height = float(_required_member(field, members, "height", "a spike needs `height`, its value at its top").amount())
     at_ms = _required_member(field, members, "at", "a spike needs `at`, the instant at which it begins").duration_ms()
     rise_ms, fall_ms = optional_duration_ms(members, "rise", 0), optional_duration_ms(members, "fall", 0)
-    hold_ms, every_ms = optional_duration_ms(members, "hold", 60_000), _every_ms(members, EVERY_MS)
+    hold_ms, every_ms = optional_duration_ms(members, "hold", 60_000), _read_every_ms(members, _DEFAULT_EVERY_MS)
     top_ms = at_ms + rise_ms
     yield 0, 0.0
     yield from _sample_steps(lambda elapsed_ms: height * elapsed_ms / rise_ms, at_ms, rise_ms, every_ms)
@@ -151,7 +151,7 @@ def _spike_shape(field: FileField, duration_ms: int) -> Iterator[ShapeStep]:
 
 
 def _sample_steps(value_at: Callable[[float], float], at_ms: int, over_ms: int, every_ms: int) -> Iterator[ShapeStep]:
-    """The value at the middle of each step within `over_ms` from `at_ms` on; `value` counts from `at_ms`."""
+    """The value at the middle of each step within `over_ms` from `at_ms` on, at which the time of `value_at` begins."""
     for begin_ms in range(0, over_ms, every_ms):
         end_ms = min(begin_ms + every_ms, over_ms)
         yield at_ms + begin_ms, value_at((begin_ms + end_ms) / 2)

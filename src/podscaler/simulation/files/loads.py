@@ -45,7 +45,7 @@ class RangeRequest:
 
 
 class RangeQuery(Protocol):
-    """Asks Prometheus; the command line has it, because a simulation has no network."""
+    """Queries Prometheus: `podscaler.cli.simulate.range_queries`, because a simulation has no network."""
 
     def __call__(self, request: RangeRequest) -> Sequence[tuple[float, str]]:
         """The instants (seconds since the epoch) and values of the one series of the result. Raises UsageError."""
@@ -57,8 +57,9 @@ class LoadContext:
     """What the loads of a file have in common.
 
     Attributes:
-        folder: of the scenario file, to which names of files are relative.
-        range_query: None: loads of Prometheus cannot be read.
+        folder: the folder of the scenario file, to which names of files are relative.
+        duration_ms, seed: those of the scenario.
+        range_query: queries Prometheus; None: its loads are errors.
     """
 
     folder: Path
@@ -68,7 +69,7 @@ class LoadContext:
 
 
 def read(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
-    """The series of a load, in units of which `per_unit` are 1. Raises UsageError."""
+    """The series of a load, whose values are the amounts of the file times `per_unit`. Raises UsageError."""
     load_fields = field.elements() if isinstance(field.value, list) else [field]
     noises, series_list = [], []
     for load_field in load_fields:
@@ -134,7 +135,7 @@ def _read_one(field: FileField, kind: str, context: LoadContext, per_unit: int) 
 
 
 def _read_steps(field: FileField, per_unit: int) -> StepSeries:
-    """A load of instants and values; the value at 0s is needed."""
+    """A load of instants and values; the value at 0s is needed. Raises UsageError."""
     steps: dict[int, int] = {}
     for name, member in field.entries().items():
         at_ms = FileField(name, member.path, member.document).duration_ms()
@@ -153,7 +154,7 @@ def _read_trace_file(
     context: LoadContext,
     per_unit: int,
 ) -> StepSeries:
-    """A load of a trace file, whose columns and gaps the fields describe."""
+    """A load of a trace file, whose columns and gaps the fields describe. Raises UsageError."""
     members = field.members((kind, *_FILE_FIELDS))
     path = context.folder / members[kind].text()
     unit = cast("TraceUnit", members["unit"].choice(get_args(TraceUnit))) if "unit" in members else "value"

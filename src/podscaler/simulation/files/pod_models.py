@@ -26,7 +26,7 @@ FIELDS = (
 )
 """The fields of a workload of a scenario that describe its pods."""
 
-UCORES = 1_000_000
+UCORES_PER_CORE = 1_000_000
 _PERMILLE = 1000
 _DEFAULT = PodModel(containers=())
 
@@ -35,7 +35,7 @@ def pod_model(manifest: ManifestObject, members: dict[str, FileField]) -> PodMod
     """The pods of a workload.
 
     Args:
-        members: the fields of the workload in the scenario; empty if the scenario does not mention it.
+        members: the fields of the workload in the scenario by name; empty if the scenario does not mention it.
 
     Raises:
         UsageError: a field that cannot be used, or a template with resources of the whole pod.
@@ -65,9 +65,9 @@ def _read_burst(members: dict[str, FileField]) -> tuple[int, int]:
     if "burst" not in members:
         return 0, 0
     burst = members["burst"].members(("cpu", "for"))
-    if len(burst) != 2:  # both fields
+    if len(burst) != 2:  # one of the two is missing
         raise members["burst"].error("a burst needs `cpu` and `for`, such as {cpu: 300m, for: 20s}")
-    return burst["cpu"].scaled(UCORES), burst["for"].duration_ms()
+    return burst["cpu"].scaled(UCORES_PER_CORE), burst["for"].duration_ms()
 
 
 def optional_distribution(
@@ -141,7 +141,9 @@ def _container_models(
             name=name,
             requests_milli=_amounts_milli(container, "requests"),
             cpu_limit_milli=_amounts_milli(container, "limits").get("cpu"),
-            idle_cpu_ucores=container_members["idleCPU"].scaled(UCORES) if "idleCPU" in container_members else 0,
+            idle_cpu_ucores=container_members["idleCPU"].scaled(UCORES_PER_CORE)
+            if "idleCPU" in container_members
+            else 0,
             idle_memory_bytes=container_members["idleMemory"].scaled(1) if "idleMemory" in container_members else 0,
             load_permille=shares[name],
         )

@@ -1,7 +1,7 @@
 """Reads a scenario file: the scenario itself and the manifests of autoscalers and workloads.
 
-Called by `podscaler simulate`, and by other commands that simulate what a file describes. docs/scenario-file.md lists
-all fields.
+Called by `podscaler simulate`, `backtest` and `tune`. docs/scenario-file.md lists all fields. A new field: its name in
+_FIELDS, its value in `_ScenarioReader.read`, and the function in `scenario_parts` that reads it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None 
     Args:
         path: of a file of YAML or JSON with one document of kind Scenario, and any number of manifests.
         seed: in place of the file's; None: the file's.
-        range_query: None: loads of Prometheus are errors.
+        range_query: queries Prometheus; None: its loads are errors.
 
     Raises:
         UsageError: the sentence names file, line and field.
@@ -211,7 +211,7 @@ def _index_manifests(fields: Iterable[FileField]) -> dict[tuple[str, str], Manif
 
 
 def _bind_to_workload(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel]) -> AutoscalerModel:
-    """The autoscaler with its workload. Raises UsageError if it cannot be evaluated on that."""
+    """The autoscaler with its workload. Raises UsageError if there is no such workload, or a metric has no values."""
     reference = manifest.obj["spec"]["scaleTargetRef"]
     model = models.get(f"{manifest.namespace}/{reference.get('name')}")
     target_field = FileField(None, f"{manifest.field.path}.spec.scaleTargetRef".lstrip("."), manifest.field.document)

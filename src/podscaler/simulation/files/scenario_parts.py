@@ -1,6 +1,7 @@
 """Reads the parts of a scenario that are not workloads: cluster, metrics, events, outages, expectations.
 
-Called by `scenario_file`. A new field of a part: its name in the call of `members`, and its value in the result.
+Called by `scenario_file`, with None for a part that the file does not have. A new field of a part: its name in the call
+of `members`, and its value in the result. A new kind of event: a case in `read_events`, and a `ScenarioEvent`.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -40,6 +41,7 @@ _FLAGS = (
     "feature-gates",
     "algorithm",
 )
+"""The flags that a scenario may state, by kube-controller-manager's names."""
 _KINDS_WITHOUT_ROLLOUT = frozenset({"ReplicaSet", "ReplicationController"})
 
 
@@ -48,9 +50,9 @@ class ScenarioNames:
     """What the parts of a scenario may refer to.
 
     Attributes:
-        workloads: key -> manifest.
-        autoscalers: key -> parsed spec.
-        settings: of the controller.
+        workloads: manifests by key.
+        autoscalers: parsed specs by key.
+        settings: the controller's, for specs of edits.
     """
 
     workloads: dict[str, ManifestObject]
@@ -59,7 +61,7 @@ class ScenarioNames:
 
 
 def read_settings(flags: FileField | None, version: FileField | None) -> Settings:
-    """The settings of flags by kube-controller-manager's names, and of the emulated version. Raises UsageError."""
+    """The settings of the fields `flags` and `version` (the emulated version). Raises UsageError."""
     flag_values = {} if flags is None else {name: field.value for name, field in flags.members(_FLAGS).items()}
     error_field = version if flags is None else flags
     try:
@@ -94,7 +96,7 @@ def read_cluster(field: FileField | None) -> ClusterModel | None:
     nodes_max = members["maxNodes"].integer() if "maxNodes" in members else nodes
     if nodes_max < nodes:
         raise members["maxNodes"].error(f"maxNodes {nodes_max} is below nodes {nodes}")
-    default = ClusterModel(nodes=nodes, max_nodes=nodes_max, cpu_milli=1, memory_bytes=1)
+    default = ClusterModel(nodes=nodes, max_nodes=nodes_max, cpu_milli=1, memory_bytes=1)  # for the other defaults
     return ClusterModel(
         nodes=nodes,
         max_nodes=nodes_max,
@@ -156,7 +158,7 @@ def _read_rollout_workload(field: FileField, names: ScenarioNames) -> str:
 
 
 def _read_edited_spec(field: FileField, names: ScenarioNames, context: LoadContext) -> Spec:
-    """The spec of an edited autoscaler, from a manifest within the scenario or in a file of its own."""
+    """The spec of an edited autoscaler, from a manifest within the scenario or a file of its own. Raises UsageError."""
     manifest_fields = documents.read_file(context.folder / field.text()) if isinstance(field.value, str) else [field]
     manifests = [manifest for document in manifest_fields for manifest in documents.objects(document)]
     if len(manifests) != 1 or manifests[0].key not in names.autoscalers:

@@ -1,6 +1,7 @@
 """Turns the points of a trace into a series, and rejects gaps, missing values and points out of order.
 
-Called by `loads` for CSV, Parquet and Prometheus. A point counts from its instant until the next one.
+Called by `loads` for CSV, Parquet and Prometheus. A point counts from its instant until the next one. A new value of
+Gaps: its case in `_StepBuilder` and `_series_of_requests`.
 """
 
 import itertools
@@ -18,7 +19,7 @@ from podscaler.simulation.model.step_series import StepSeries
 Gaps = Literal["error", "hold", "zero"]
 TraceUnit = Literal["value", "count", "requests"]
 
-USUAL_STEPS = 2.5
+GAP_STEPS = 2.5
 """A distance of two points beyond this many usual steps is a gap."""
 _STEP_SAMPLE = 1000
 """The usual step is the median distance of this many first points."""
@@ -53,7 +54,7 @@ class PointRules:
 
 
 def to_series(points: Iterable[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
-    """The series of points in units of which `per_unit` are 1. Raises UsageError."""
+    """The series of the points within the scenario, whose values are times `per_unit`. Raises UsageError."""
     trimmed_points = _check_and_trim(points, rules)
     first_point = next(trimmed_points, None)
     if first_point is None:
@@ -163,7 +164,7 @@ class _StepBuilder:
         """The series. Raises UsageError if the points end before the scenario."""
         if self.last_point is None:
             raise UsageError(f"{self.rules.name} has no values")
-        if self.rules.duration_ms - self.last_point.at_ms > USUAL_STEPS * self.usual_step_ms:
+        if self.rules.duration_ms - self.last_point.at_ms > GAP_STEPS * self.usual_step_ms:
             if self.rules.gaps == "error":
                 raise _early_end_error(self.last_point, self.rules)
             self._end_last_value()
@@ -178,7 +179,7 @@ class _StepBuilder:
                 self.steps.append((0, 0))
             return
         distance_ms = at_ms - self.last_point.at_ms
-        if distance_ms <= USUAL_STEPS * self.usual_step_ms:
+        if distance_ms <= GAP_STEPS * self.usual_step_ms:
             return
         if self.rules.gaps == "error":
             distance, usual_distance = clock(distance_ms), clock(self.usual_step_ms)
@@ -206,7 +207,7 @@ def _series_of_requests(points: Iterator[TracePoint], rules: PointRules, per_uni
         counts[last_point.at_ms // every_ms] += 1
     if last_point is not None and rules.gaps == "error":
         missing_ms = rules.duration_ms - last_point.at_ms
-        if missing_ms > USUAL_STEPS * every_ms:
+        if missing_ms > GAP_STEPS * every_ms:
             raise _early_end_error(last_point, rules)
     factor = rules.scale * per_unit * 1000 / every_ms
     return step_series.from_steps((index * every_ms, round(count * factor)) for index, count in enumerate(counts))

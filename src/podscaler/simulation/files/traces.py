@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TextIO
 from podscaler.base.errors import UsageError
 from podscaler.simulation.files.file_fields import parse_amount
 
-INSTALL = "pip install 'podscaler[simulation]'"
+INSTALL_COMMAND = "pip install 'podscaler[simulation]'"
 _MISSING_TEXTS = frozenset({"", "nan", "null", "none", "na", "n/a"})
 _SUFFIX = re.compile(r"[-+]?[0-9.]+([A-Za-z]*)")
 _BATCH_ROWS = 65_536
-_LATEST_S = 1e11
-"""Seconds since 1970 beyond this are in the year 5138: they are milliseconds."""
+_SECONDS_LIMIT = 1e11
+"""Seconds since 1970 from here on are in the year 5138: they are taken for milliseconds."""
 
 
 class TracePoint(NamedTuple):
@@ -110,10 +110,13 @@ def _find_column(columns: TraceColumns, name: str, names: list[str]) -> int:
 
 
 def parse_instant_ms(text: str, columns: TraceColumns, location: str) -> int:
-    """The milliseconds of an instant: seconds as a number, or ISO 8601. Raises UsageError."""
+    """The milliseconds since the epoch of an instant: seconds as a number, or ISO 8601. Raises UsageError.
+
+    `columns` has the time zone and, with `location`, the place in the error.
+    """
     seconds = _find_number(text)
     if seconds is not None:
-        if abs(seconds) >= _LATEST_S:
+        if abs(seconds) >= _SECONDS_LIMIT:
             raise columns.error(location, columns.time, f"{text} is too large for seconds; divide milliseconds by 1000")
         return round(seconds * 1000)
     try:
@@ -183,7 +186,7 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
     try:
         import polars
     except ImportError:
-        raise UsageError(f"{columns.path}: Parquet files are read with polars: {INSTALL}") from None
+        raise UsageError(f"{columns.path}: Parquet files are read with polars: {INSTALL_COMMAND}") from None
     try:
         frame = polars.scan_parquet(columns.path)
         names = frame.collect_schema().names()
@@ -202,7 +205,7 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
 
 
 def _point_of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, location: str) -> TracePoint:
-    """The point of a row of a Parquet file, whose cells have types."""
+    """The point of a row of a Parquet file, whose cells have types. Raises UsageError."""
     instant = row[0]
     if isinstance(instant, datetime):
         at_ms = round((instant if instant.tzinfo else instant.replace(tzinfo=columns.timezone)).timestamp() * 1000)

@@ -1,6 +1,7 @@
 """Makes simulated workloads of manifests and of the field `workloads` of a scenario.
 
-Called by `scenario_file`. A new field of requests: its name in _REQUEST_FIELDS, and its value in `_read_requests`.
+Called by `scenario_file`; `scenario_parts` uses `find_key`. A new field of requests: its name in _REQUEST_FIELDS, and
+its value in `_read_requests`; one of pods belongs to `pod_models`.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from podscaler.simulation.files import loads, pod_models
 from podscaler.simulation.files.documents import NAMESPACE, ManifestObject
 from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext
-from podscaler.simulation.files.pod_models import UCORES
+from podscaler.simulation.files.pod_models import UCORES_PER_CORE
 from podscaler.simulation.model.workloads import RequestLoad, ResourceLoad, RolloutModel, WorkloadModel
 
 KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
@@ -71,7 +72,7 @@ def _make_workload(manifest: ManifestObject, field: FileField | None, context: L
     replicas = spec.get("replicas")
     demands = [
         ResourceLoad(resource=resource, total=loads.read(load_fields[resource], context, per_unit))
-        for resource, per_unit in (("cpu", UCORES), ("memory", 1))
+        for resource, per_unit in (("cpu", UCORES_PER_CORE), ("memory", 1))
         if resource in load_fields
     ]
     return WorkloadModel(
@@ -87,7 +88,7 @@ def _make_workload(manifest: ManifestObject, field: FileField | None, context: L
 
 
 def _read_requests(field: FileField, context: LoadContext) -> RequestLoad:
-    """The requests that arrive, and what each of them costs."""
+    """The requests that arrive, and what each of them costs. Raises UsageError."""
     members = field.members(_REQUEST_FIELDS)
     for name in ("rate", "cpuPerRequest"):
         if name not in members:
@@ -108,15 +109,18 @@ def _read_requests(field: FileField, context: LoadContext) -> RequestLoad:
 
 
 def _read_cpu_time_us(field: FileField) -> int:
-    """CPU time, which may have microseconds: `20ms`, `350us`."""
+    """CPU time above 0: whole microseconds (`350us`), or the milliseconds of a duration (`20ms`). Raises UsageError."""
     time_text = str(field.value)
-    if time_text.endswith(("us", "µs")) and time_text[:-2].isdigit():
+    if time_text.endswith(("us", "µs")) and time_text[:-2].isdigit() and int(time_text[:-2]):
         return int(time_text[:-2])
     return field.duration_ms(low_ms=1) * _US_PER_MS
 
 
 def _rollout_model(kind: str, spec: dict[str, Any]) -> RolloutModel:
-    """How many pods a rollout adds and takes away at once, from the manifest's `spec` and the kind's defaults."""
+    """How many pods a rollout adds and takes away at once, from the manifest's `spec` and the kind's defaults.
+
+    Differs: `updateStrategy` of a StatefulSet is ignored; its pods are always replaced one after another.
+    """
     if kind == "StatefulSet":
         return RolloutModel(max_surge=0, max_unavailable=1)
     strategy = spec.get("strategy") or {}

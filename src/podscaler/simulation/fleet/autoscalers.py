@@ -1,6 +1,7 @@
 """Defines the load of one autoscaler of a fleet, and the rows of results about it.
 
-Called by every other module of this package. Tasks are sent to other processes: everything here can be pickled.
+Called by the other modules of this package. Tasks are sent to other processes: everything here can be pickled. A new
+column of results: a field of FleetRow, which `candidate_rows` computes; `result_files` takes its type from here.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ class FleetAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: `namespace/name`.
-        scenario: with this autoscaler alone.
+        scenario: a scenario with this autoscaler and its workload alone.
         wire: its spec in the API's form, which candidates change.
         notes: sentences about what was assumed of the load.
     """

@@ -125,19 +125,19 @@ def _measure_in_batch(
         _CandidateMeasures(
             elasticity=_elasticity(batch_result, index),
             pod_hours=int(batch_result.pod_ms[index]) / _HOUR_MS,
-            slo_missed_pct=_share_pct(batch_result.slo_missed_work[index], batch_result.arrived_work[index])
+            slo_missed_pct=comparison.share_pct(int(batch_result.slo_missed_work[index]), arrived_work)
             if has_slo
             else None,
-            lost_pct=_share_pct(batch_result.lost_work[index], batch_result.arrived_work[index]),
+            lost_pct=comparison.share_pct(int(batch_result.lost_work[index]), arrived_work),
             scale_changes=int(batch_result.scale_ups[index] + batch_result.scale_downs[index]),
             engine="exact" if index in batch_result.fallbacks else "batch",
         )
-        for index in range(len(specs))
+        for index, arrived_work in enumerate(batch_result.arrived_work.tolist())
     ]
 
 
 def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
-    """The metrics of sums over the counted syncs."""
+    """The metrics of sums over the counted syncs; each needs a pod at least, so none is undefined."""
     sums, syncs = batch_result.deviations, batch_result.syncs
     assert sums is not None
     return Elasticity(
@@ -149,7 +149,3 @@ def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
         jitter=(int(sums.supply_changes[index]) - int(sums.demand_changes[index])) / syncs,
         samples=syncs,
     )
-
-
-def _share_pct(part: int, whole: int) -> float | None:
-    return 100 * int(part) / int(whole) if whole else None

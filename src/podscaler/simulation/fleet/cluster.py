@@ -23,8 +23,8 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which cluster computes.
 
     Attributes:
-        workers: processes of a local cluster.
-        memory: of each worker; Dask restarts a worker that exceeds it.
+        workers: the number of processes of a local cluster.
+        memory: the memory limit of each, in Dask's form; Dask restarts a worker that exceeds it.
         scheduler: the address of a running scheduler, in place of a local cluster; empty if a local cluster is started.
             Certificates are those of Dask's own configuration (`distributed.comm.tls`).
         connect_s: how long the scheduler may take to respond.
@@ -61,7 +61,7 @@ def connect(request: ClusterRequest) -> Iterator[Client]:
 
 
 def _connect_to_scheduler(request: ClusterRequest) -> Client:
-    """A client of the running scheduler. Raises UsageError."""
+    """A client of the running scheduler. Raises UsageError if it does not respond, or certificates are missing."""
     address = request.scheduler
     _check_certificates(address)
     try:

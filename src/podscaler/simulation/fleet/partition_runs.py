@@ -21,7 +21,7 @@ from podscaler.simulation.fleet.autoscalers import FleetRow, MakeTrial, Partitio
 from podscaler.simulation.fleet.cluster import ClusterRequest
 
 _TASKS_PER_WORKER = 2
-_FORMAT = 1
+_FILE_FORMAT = 1
 """The version of the result files; another number makes all files be computed anew."""
 _ROWS = msgspec.msgpack.Decoder(list[FleetRow])
 
@@ -30,9 +30,9 @@ class FleetProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a run is.
 
     Attributes:
-        partitions, done: all, and those whose file is written.
-        kept: of `done`, those of an earlier run.
-        autoscalers: of the partitions that this run computed.
+        partitions, done: the number of all partitions, and of those whose file is written.
+        kept: of `done`, those whose file is of an earlier run.
+        autoscalers: the number of autoscalers in the partitions that this run computed.
     """
 
     partitions: int
@@ -88,7 +88,9 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
 
 def _fingerprint(partition: Partition, description: str) -> str:
     """A digest of everything that the rows of a partition depend on: the program, its input, and the trials."""
-    fingerprint_json = msgspec.json.encode([_FORMAT, __version__, partition.name, partition.fingerprint, description])
+    fingerprint_json = msgspec.json.encode(
+        [_FILE_FORMAT, __version__, partition.name, partition.fingerprint, description]
+    )
     return hashlib.blake2b(fingerprint_json, digest_size=16).hexdigest()
 
 
@@ -104,7 +106,7 @@ def _compute_partitions(
         """Submit the next partition, if there is one."""
         partition = next(waiting_partitions, None)
         if partition is not None:
-            future = client.submit(compute, partition, make_trial, pure=False)
+            future = client.submit(compute, partition, make_trial, pure=False)  # never the result of an equal call
             name_by_future[future] = partition.name
             completed_futures.add(future)  # type: ignore[no-untyped-call] # as above
 

@@ -1,7 +1,8 @@
 """Reads the autoscalers of a file that `splitting` wrote, one at a time.
 
-Called by the workers. The lines of each autoscaler are put into a temporary file without a name, which disappears with
-the worker; at most OPEN_FILES of them are open, else the file is read several times.
+`podscaler backtest --fleet` calls `of_manifest`; workers of `partition_runs` read the partitions. The lines of each
+autoscaler are put into a temporary file without a name, which disappears with the worker; at most OPEN_FILES of them
+are open, else the file is read several times.
 """
 
 import gzip
@@ -33,7 +34,7 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: of the file; workers on other machines need the same folder there.
-        selection: of the recording, for every autoscaler.
+        selection: the part of the recording that is used for every autoscaler.
     """
 
     part: SplitPart

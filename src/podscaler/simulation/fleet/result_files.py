@@ -41,7 +41,7 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 def is_present(folder: Path, name: str, fingerprint: str) -> bool:
-    """Whether the file of a partition exists and was computed from that."""
+    """Whether the file of a partition exists with that fingerprint; False if it cannot be read."""
     path = path_of(folder, name)
     if not path.exists():
         return False

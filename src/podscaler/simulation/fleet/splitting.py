@@ -74,13 +74,15 @@ ReadLines = Callable[[Path], Iterable[bytes]]
 
 
 def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partitions: int = PARTITIONS) -> SplitManifest:
-    """The files of these recordings, which must be of one controller, in the order of time.
+    """The files of these recordings, which must be of one controller.
 
     Args:
+        paths: at least one, in the order of time.
         folder: the output folder of the run; files that are there and fit are kept.
+        read_lines: unpacks and reads a recording.
         partitions: the number of files at most.
 
-    Raises UsageError naming the recording and the line that cannot be used.
+    Raises UsageError, naming the recording and the line that cannot be used, or the folder that cannot be written.
     """
     sources = tuple([_source_of_file(path) for path in paths])
     kept_manifest = _find_manifest(folder)
@@ -191,7 +193,10 @@ _KEYED_LINE = msgspec.json.Decoder(_KeyedLine)
 
 
 def key_of(line: bytes) -> str:
-    """The autoscaler (`namespace/name`) of a line after the header. Raises RecordingError."""
+    """The autoscaler (`namespace/name`) of a line after the header, also of one about its deletion.
+
+    Raises RecordingError if the line is not JSON, or names no autoscaler.
+    """
     try:
         keyed_line = _KEYED_LINE.decode(line)
     except msgspec.DecodeError as error:

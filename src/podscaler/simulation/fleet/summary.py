@@ -16,7 +16,7 @@ class CandidateSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate over all autoscalers that could be judged.
 
     Attributes:
-        autoscalers: how many those are.
+        autoscalers: the number of autoscalers.
         pod_hours, needed_pod_hours, scale_changes: sums.
         under_timeshare_pct, under_accuracy_pct, over_accuracy_pct: means.
         worst_under_timeshare_pct: the 95th percentile.
@@ -58,7 +58,12 @@ _ERRORS_MAX = 10
 
 
 def summarize(folder: Path, names: Iterable[str], present_name: str) -> FleetSummary:
-    """The summary of the files of these partitions; `present_name` is the name of the first candidate."""
+    """The summary of the files of the partitions with these names, which exist.
+
+    Args:
+        folder: the output folder of the run.
+        present_name: the name of the first candidate.
+    """
     paths = [result_files.path_of(folder, name) for name in names]
     rows = polars.scan_parquet(paths)
     column = polars.col

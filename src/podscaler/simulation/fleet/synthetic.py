@@ -2,6 +2,8 @@
 
 A load repeats every day, with a phase, a size and a noise of the autoscaler, and a peak on some days.
 
+`podscaler backtest --fleet` and benchmarks call `partitions`.
+
 Invariant: an autoscaler depends on the seed and its index alone, so that partitions may be cut anywhere.
 """
 
@@ -31,11 +33,7 @@ _PEAK_FACTOR = 2.5
 
 
 class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """The autoscalers with the indices from `begin` to before `end`.
-
-    Attributes:
-        minutes: the length of the load.
-    """
+    """The autoscalers with the indices from `begin` to before `end`; `minutes` is the length of their loads."""
 
     begin: int
     end: int

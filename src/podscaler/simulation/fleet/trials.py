@@ -19,7 +19,7 @@ from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, Trial
 
 PRESENT = "present"
-MOST_PODS = 20_000
+NEEDED_PODS_MAX = 20_000
 """More needed pods than this are taken for a wrong capacity."""
 
 
@@ -57,23 +57,27 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         capacity = demand.pod_capacity(workload, slo_ms=self.slo_ms, stated_milli=self.capacity_milli)
         needed_series = demand.needed_series(demand.cpu_demand(workload), capacity)
         needed_max = max(needed_series.values)
-        if needed_max > MOST_PODS:
+        if needed_max > NEEDED_PODS_MAX:
             raise UsageError(
                 f"the load needs up to {needed_max:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
             )
         return Needs(capacity=capacity, pods=needed_series, slo_ms=self.slo_ms)
 
     def _make_candidates(self, autoscaler: FleetAutoscaler, needs: Needs) -> Iterator[Candidate]:
-        """The candidates, the present spec first. A new kind: a field of this class, and its candidates here."""
+        """The candidates, the present spec first. A new kind: a field of this class, and its candidates here.
+
+        Raises UsageError for a change that is not one of a valid spec.
+        """
         present_spec = autoscaler.scenario.autoscalers[0].spec
         yield Candidate(name=PRESENT, policy=present_spec)
         for change_text in self.changes:
             yield _changed_candidate(change_text, autoscaler)
         for count in self.fixed:
-            yield _fixed_candidate(count)
+            yield Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
         if self.has_knative:
+            full_capacity = demand.pod_capacity(autoscaler.scenario.workloads[0], stated_milli=self.capacity_milli)
             config = KnativeConfig(
-                target_ucores=self._full_ucores(autoscaler),
+                target_ucores=full_capacity.ucores,
                 min_replicas=max(present_spec.min_replicas, 1),
                 max_replicas=present_spec.max_replicas,
             )
@@ -83,13 +87,6 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
             lead_ms, tick_ms = scalers.lead_ms(scenario.workloads[0], scenario), scenario.sync_period_ms
             make_scaler = partial(Hindsight, needs.pods, lead_ms, tick_ms)
             yield Candidate(name="hindsight", policy=make_scaler, is_attainable=False)
-
-    def _full_ucores(self, autoscaler: FleetAutoscaler) -> int:
-        return demand.pod_capacity(autoscaler.scenario.workloads[0], stated_milli=self.capacity_milli).ucores
-
-
-def _fixed_candidate(count: int) -> Candidate:
-    return Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
 
 
 def _changed_candidate(change_text: str, autoscaler: FleetAutoscaler) -> Candidate:

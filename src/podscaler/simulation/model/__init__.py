@@ -1,6 +1,5 @@
-"""The inputs of a simulation as plain values.
+"""The inputs and results of a simulation as plain values.
 
 Entry point: `scenario.SimulationScenario`. Reading order: `step_series`, `distributions`, `workloads`, `scenario`,
-`resource_faults`.
-May import: `core`, `api`.
+`results`, `expectations`, `resource_faults`. May import: `core`, `api`.
 """

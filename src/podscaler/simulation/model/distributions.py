@@ -42,11 +42,11 @@ class DurationDistribution(msgspec.Struct, frozen=True):
             return self.low_ms
         if self.kind == "uniform":
             return random.randint(self.low_ms, self.high_ms)
-        factor: float = (self.high_ms / self.low_ms) ** (random.gauss(0, 1) / _P95_SIGMAS)
+        factor: float = (self.high_ms / self.low_ms) ** (random.gauss(0, 1) / _P95_DEVIATIONS)
         return round(self.low_ms * factor)
 
 
-_P95_SIGMAS = 1.6448536269514722
+_P95_DEVIATIONS = 1.6448536269514722
 """How many standard deviations the 95th percentile of a normal distribution is above its mean."""
 
 

@@ -34,8 +34,12 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int
 
     def __str__(self) -> str:
-        name = self.workload.partition("/")[2]
-        return f"{name}: {self.value} {_bounds_text(self)} {self.span}"
+        return f"{self.workload_name}: {self.value} {_bounds_text(self)} {self.span}"
+
+    @property
+    def workload_name(self) -> str:
+        """The name of the workload without its namespace."""
+        return self.workload.partition("/")[2]
 
     @property
     def span(self) -> str:
@@ -44,7 +48,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectationCheck:
-    """The check of one expectation; `add` takes every sync of the simulation in order."""
+    """The check of one expectation: `add` takes every sync of the simulation in order, then `failure` has the result.
+
+    A sync without a response time (no ready pod) does not count for `latency`; one without `wanted` fails.
+    """
 
     def __init__(self, expectation: Expectation) -> None:
         self._expectation = expectation
@@ -73,9 +80,8 @@ class ExpectationCheck:
             self._record_miss(sync, observed_value)
 
     def failure(self) -> str:
-        """The sentence about what was not as expected; empty if all was."""
-        expectation = self._expectation
-        name = expectation.workload.partition("/")[2]
+        """The sentence about what was not as expected, or that no sync was in the span; empty if all was."""
+        expectation, name = self._expectation, self._expectation.workload_name
         if not self._is_checked:
             return f"{name}: no sync {expectation.span}, so that {expectation.value} cannot be checked"
         if expectation.value == "lost":
@@ -92,10 +98,9 @@ class ExpectationCheck:
             self._later_misses += 1
             return
         expectation = self._expectation
-        name = expectation.workload.partition("/")[2]
         self._first_miss = (
-            f"{name}: {_observation_text(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
-            f"expected {_bounds_text(expectation)} {expectation.span}"
+            f"{expectation.workload_name}: {_observation_text(expectation.value, observed_value)} "
+            f"at {clock(sync.at_ms)}, expected {_bounds_text(expectation)} {expectation.span}"
         )
 
     def _later_misses_text(self) -> str:

@@ -80,9 +80,9 @@ class TimelineRow(msgspec.Struct, frozen=True, kw_only=True):
         autoscaler: its key, `namespace/name`.
         wanted: the replicas that the metrics ask for, before any limit; None if no metric could be used.
         limited: the replicas after stabilization, rates and bounds; None if the sync ended before.
-        reason: of the rescale, empty without one.
-        error: of the sync, empty without one.
-        Others are those of `WorkloadState`, in cores, requests per second and milliseconds.
+        lost_ratio: the share of the work that arrived since the sync before.
+        reason, error: those of the trace; empty without a rescale, and without an error.
+        Others are those of `WorkloadState`, in cores, core-seconds, requests per second and milliseconds.
     """
 
     at_s: float

@@ -28,7 +28,7 @@ class MetricFeed(msgspec.Struct, frozen=True, kw_only=True):
             the ready pods share evenly.
         values: in thousandths.
         lag_ms: the delay after which the metrics API shows a value.
-        object_name: the object's `Kind/name` where objects have different values; empty: of all objects.
+        object_name: `Kind/name` of the only object that has these values; empty: all objects, and other metrics.
     """
 
     metric: str
@@ -121,11 +121,11 @@ ScenarioEvent = ManualScale | RolloutStart | SpecEdit
 
 
 class SimulationScenario(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario.
+    """A scenario; events and autoscalers refer to workloads and autoscalers of it by their keys.
 
     Attributes:
         duration_ms: its length; the last sync is at or before it.
-        sync_period_ms: of the controller.
+        sync_period_ms: the controller's.
         first_sync_ms: the instant of the first sync.
         actuation_ms: from the write of a scale until its pods are made or removed.
         cluster: None: every pod finds room.

@@ -44,7 +44,10 @@ def constant(value: int) -> StepSeries:
 
 
 def from_steps(steps: Iterable[tuple[int, int]]) -> StepSeries:
-    """The series of (instant in ms, value), without steps that change nothing. Raises ValueError."""
+    """The series of (instant in ms, value), without steps that change nothing.
+
+    Raises ValueError if there are no steps, or their instants do not increase.
+    """
     step_instants_ms: list[int] = []
     step_values: list[int] = []
     for instant_ms, value in steps:

@@ -1,7 +1,9 @@
 """Defines a simulated workload: its pods, its load, and how its pods serve that load.
 
 `docs/simulation.md` states the model with its sources and its limits. CPU is in millionths of a core (`_ucores`) or
-thousandths (`_milli`, as in manifests), memory in bytes.
+thousandths (`_milli`, as in manifests), memory in bytes. `podscaler.simulation.files` and
+`podscaler.simulation.evaluation` make workloads; `podscaler.simulation.world` and `podscaler.simulation.batch` simulate
+them, and a new attribute is an obstacle of the batch engine (`scenario_tables`) unless both have it.
 """
 
 from collections.abc import Mapping
@@ -156,15 +158,15 @@ class WorkloadModel(msgspec.Struct, frozen=True, kw_only=True):
     def cpu_capacity_ucores(self) -> int | None:
         """The CPU that one pod has for load, in millionths of a core; None if a container with load has no limit.
 
-        A container carries `load_permille` of the load, so the container that is full first decides.
+        A container carries `load_permille` of the load, so the container that is full first decides. 0: idle use takes
+        all of a limit, or no container has load.
         """
-        lowest_ucores = 0
+        capacities_ucores = []
         for container in self.pod.containers:
             if not container.load_permille:
                 continue
             if container.cpu_limit_milli is None:
                 return None
-            load_capacity_ucores = max(container.cpu_limit_milli * 1000 - container.idle_cpu_ucores, 0)
-            carried_ucores = load_capacity_ucores * 1000 // container.load_permille
-            lowest_ucores = carried_ucores if not lowest_ucores else min(lowest_ucores, carried_ucores)
-        return lowest_ucores
+            load_ucores = max(container.cpu_limit_milli * 1000 - container.idle_cpu_ucores, 0)
+            capacities_ucores.append(load_ucores * 1000 // container.load_permille)
+        return min(capacities_ucores, default=0)

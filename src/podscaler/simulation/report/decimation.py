@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from podscaler.simulation.report.page_data import DrawnSyncs, PlotBand, PlotSeries, TimePlot
+from podscaler.simulation.report.page_data import DrawnSyncs, PlotBand, TimePlot
 
 POINTS_MAX = 5_000
 _CHANGES_SHARE = 0.8
@@ -27,7 +27,9 @@ def reduce_plot(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
     return msgspec.structs.replace(
         plot,
         at_s=[_round_to_six_digits(plot.at_s[index]) for index in kept_indexes],
-        series=tuple([_reduce_series(series, kept_indexes) for series in plot.series]),
+        series=tuple(
+            [msgspec.structs.replace(line, values=_pick_values(line.values, kept_indexes)) for line in plot.series]
+        ),
         band=None if plot.band is None else _reduce_band(plot.band, kept_indexes),
         drawn=None
         if len(kept_indexes) == total
@@ -53,7 +55,7 @@ def _kept_indexes(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]
 
 
 def _change_indexes(columns: Sequence[_Values], size: int) -> Iterator[int]:
-    """The indexes at which a column has another value than at the index before."""
+    """The indexes at which a column has another value than at the index before; they may repeat."""
     for column in columns:
         last_value = _finite_or_none(column[0])
         for index in range(1, size):
@@ -65,7 +67,7 @@ def _change_indexes(columns: Sequence[_Values], size: int) -> Iterator[int]:
 
 def _extreme_indexes(columns: Sequence[_Values], size: int, budget: int) -> Iterator[int]:
     """At most `budget` indexes: those of the lowest and the highest value of each column in each span."""
-    span_count = budget // (2 * len(columns)) if columns else 0
+    span_count = budget // (2 * len(columns)) if columns else 0  # two indexes for each column of a span
     for span in range(span_count):
         begin, end = size * span // span_count, size * (span + 1) // span_count
         for column in columns:
@@ -76,10 +78,6 @@ def _extreme_indexes(columns: Sequence[_Values], size: int, budget: int) -> Iter
                 _, highest_index = max(values)
                 yield lowest_index
                 yield highest_index
-
-
-def _reduce_series(series: PlotSeries, kept_indexes: Sequence[int]) -> PlotSeries:
-    return msgspec.structs.replace(series, values=_pick_values(series.values, kept_indexes))
 
 
 def _reduce_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:

@@ -6,7 +6,6 @@ because a trace with all its pods is larger, and only for decisions that the rep
 
 import heapq
 
-from podscaler.core.model.trace import Trace
 from podscaler.explain import explained, verdict
 from podscaler.explain.verdict import Verdict, VerdictReason
 from podscaler.simulation.model.results import SimulatedSync
@@ -24,7 +23,6 @@ _LIMITING_REASONS = frozenset(
         VerdictReason.NO_SCALE_DOWN,
     }
 )
-
 
 _ERROR_SIZE = 2
 """An error counts as much as a change of this many replicas."""
@@ -70,8 +68,11 @@ class DecisionLog:
         )
 
     def _classify(self, sync: SimulatedSync, outcome: Verdict) -> DecisionKind | None:
-        """The kind of decision; None if the sync is not one."""
-        was_failing, self._is_failing = self._is_failing, _has_error(sync.decision.trace)
+        """The kind of decision; None if the sync is not one. Keeps what later syncs are compared with.
+
+        A new kind: a value of `DecisionKind`, its case here and in `_change_size`, and its label in `decisions.js`.
+        """
+        was_failing, self._is_failing = self._is_failing, bool(sync.decision.trace.error)
         if sync.decision.replicas is not None:
             self._known_limits.clear()
             return "up" if sync.decision.replicas > sync.workload.replicas else "down"
@@ -81,10 +82,6 @@ class DecisionLog:
             self._known_limits.add(outcome.ending)
             return "held"
         return None
-
-
-def _has_error(trace: Trace) -> bool:
-    return bool(trace.error)
 
 
 def _change_size(sync: SimulatedSync, kind: DecisionKind) -> int:

@@ -51,8 +51,9 @@ class _MetricColumns:
     """One metric over time.
 
     Attributes:
-        unit: of the values.
-        divisor: by which the values of a trace are divided.
+        unit: the unit of the plotted values.
+        divisor: by which the values of a trace are divided for them.
+        columns: `current`, `target`, and the bounds `low` and `high` of the tolerance; NaN without a value.
     """
 
     name: str
@@ -203,19 +204,14 @@ def _row_values(row: TimelineRow) -> Sequence[float | None]:
     )
 
 
-def _line(
-    label: str, values: _Column, color: SeriesColor, *, is_dashed: bool = False, is_filled: bool = False
-) -> PlotSeries:
-    return PlotSeries(label=label, values=values, color=color, is_dashed=is_dashed, is_filled=is_filled)
+def _line(label: str, values: _Column, color: SeriesColor, **style: bool) -> PlotSeries:
+    """A line of a plot; `style` are further attributes of PlotSeries."""
+    return PlotSeries(label=label, values=values, color=color, **style)
 
 
-def _count_line(
-    label: str, values: _Column, color: SeriesColor, *, is_dashed: bool = False, is_filled: bool = False
-) -> PlotSeries:
+def _count_line(label: str, values: _Column, color: SeriesColor, **style: bool) -> PlotSeries:
     """The line of a count, whose every change is kept."""
-    return PlotSeries(
-        label=label, values=values, color=color, is_dashed=is_dashed, is_filled=is_filled, keeps_changes=True
-    )
+    return _line(label, values, color, keeps_changes=True, **style)
 
 
 def _has_values(column: _Column) -> bool:

@@ -24,7 +24,7 @@ _LEAST_SCALES = {"%": 0.1, "h": 0.01, "": 1.0}
 """By the unit of a measure: the least value by which a change is divided, so that a share of nearly 0 is not huge."""
 
 SAME = 0.01
-"""A change by less than this share does not count, as in the sentence of the backtest."""
+"""A change by less than this share does not count, as in `podscaler.simulation.evaluation.verdict`."""
 
 
 class FoldedScores(msgspec.Struct, frozen=True):

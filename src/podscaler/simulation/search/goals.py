@@ -15,7 +15,6 @@ from podscaler.simulation.search.scores import MEASURES, Scores, score_value
 _LIMIT = re.compile(r"(?P<measure>[a-z-]+)\s*<=?\s*(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>%|h)?")
 """Matches `under-provisioned<1%`, `pod-hours <= 120 h`, `scale-changes<40`."""
 
-
 DEFAULT_OBJECTIVES = ("pod-hours", "under-amount")
 
 
@@ -26,7 +25,7 @@ class Limit(msgspec.Struct, frozen=True):
     highest: float
 
     def excess(self, scores: Scores) -> float:
-        """By how much the scores exceed the limit; 0 or less: they keep it."""
+        """By how much the scores exceed the limit; 0 or less: they keep it, since a value equal to it does."""
         return score_value(scores, self.measure) - self.highest
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """Formats a recommended spec for people and for kubectl: what changes and why, and the manifest.
 
-Called by `podscaler tune` with the result of a search.
+Called by `podscaler tune` with the result of a search; `search` undoes changes by GROUPS. A new field that is tuned:
+its group there, and its dimension in `space`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,15 +9,12 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api.typed.autoscaling import (
-    HorizontalPodAutoscalerBehavior,
-    HorizontalPodAutoscalerSpec,
-    HPAScalingRules,
-)
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerBehavior, HPAScalingRules
 from podscaler.simulation.search.scores import MEASURES, Scores, score_text, score_value
+from podscaler.simulation.search.space import WireSpec
 
 
-def manifest(namespace: str, name: str, spec: HorizontalPodAutoscalerSpec) -> dict[str, Any]:
+def manifest(namespace: str, name: str, spec: WireSpec) -> dict[str, Any]:
     """The autoscaler in autoscaling/v2, for `kubectl apply` (also `--server-side`): only metadata and spec."""
     return {
         "apiVersion": "autoscaling/v2",
@@ -41,14 +39,11 @@ def _json_text(field_value: Any) -> str:
     return "unset" if field_value is None else msgspec.json.encode(field_value).decode()
 
 
-def changes(
-    present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
-) -> tuple[FieldChange, ...]:
+def changes(present_spec: WireSpec, changed_spec: WireSpec) -> tuple[FieldChange, ...]:
     """The fields that differ, in the order of their paths; the policies of a direction are one field."""
-    present_values, changed_values = (
-        dict(_flatten(msgspec.to_builtins(present_spec))),
-        dict(_flatten(msgspec.to_builtins(changed_spec))),
-    )
+    present_values, changed_values = [
+        dict(_flatten(msgspec.to_builtins(spec))) for spec in (present_spec, changed_spec)
+    ]
     paths = dict.fromkeys([*present_values, *changed_values])
     return tuple(
         [
@@ -71,9 +66,7 @@ def _flatten(spec_part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, spec_part
 
 
-def undo_group(
-    group: str, present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec | None:
+def undo_group(group: str, present_spec: WireSpec, changed_spec: WireSpec) -> WireSpec | None:
     """The changed spec with one of GROUPS as in the present spec; None if that group is the same in both.
 
     The difference of the scores of the changed spec and of the result is the effect of the group.
@@ -84,7 +77,7 @@ def undo_group(
     return _without_empty_rules(restored_spec)
 
 
-def _without_empty_rules(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _without_empty_rules(spec: WireSpec) -> WireSpec:
     """The spec without rules that state nothing."""
     if spec.behavior is None:
         return spec
@@ -94,10 +87,11 @@ def _without_empty_rules(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAuto
     return msgspec.structs.replace(spec, behavior=behavior)
 
 
-_LEAST_DIFFERENCE = 0.005
-_LEAST_VALUE = 0.01
+_DIFFERENCE_MIN_SHARE = 0.005
+_COMPARED_VALUE_MIN = 0.01
 
-_Undo = Callable[[HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec | None]
+_Undo = Callable[[WireSpec, WireSpec], WireSpec | None]
+"""Returns the changed spec (the second one) with fields of the present spec; None if it has no such fields."""
 
 
 def _undo_field(field: str) -> _Undo:
@@ -110,10 +104,7 @@ def _undo_field(field: str) -> _Undo:
 def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
     """Makes the function that sets fields of a direction's rules back to the present spec."""
 
-    def undo(
-        present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
-    ) -> HorizontalPodAutoscalerSpec | None:
-        """The new spec with the present values of these fields; None if it has no rules for the direction."""
+    def undo(present_spec: WireSpec, changed_spec: WireSpec) -> WireSpec | None:
         if changed_spec.behavior is None or (rules := getattr(changed_spec.behavior, direction)) is None:
             return None
         present_rules = getattr(present_spec.behavior, direction) if present_spec.behavior is not None else None
@@ -155,7 +146,7 @@ def effect(group: str, with_change: Scores, without_change: Scores, measures: Se
 
 def _differs(with_change: float, without_change: float) -> bool:
     """Whether a measure differs by more than half a percent, and so by more than its text rounds away."""
-    return abs(with_change - without_change) > _LEAST_DIFFERENCE * max(without_change, _LEAST_VALUE)
+    return abs(with_change - without_change) > _DIFFERENCE_MIN_SHARE * max(without_change, _COMPARED_VALUE_MIN)
 
 
 def all_measures(first: Sequence[str]) -> tuple[str, ...]:

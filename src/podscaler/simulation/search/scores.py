@@ -1,7 +1,7 @@
 """Defines the measures by which candidates are scored, and formats each.
 
-`podscaler.simulation.search.goals` names measures in goals; `search` fills them in from an evaluation. A new measure:
-an entry of MEASURES and an attribute of Scores.
+`goals` names measures, and `scoring` computes them. A new measure: an entry of MEASURES, an attribute of Scores, and
+its value in `scoring`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
         under_provisioned_pct: share of the time with fewer ready pods than needed, in percent.
         under_amount_pct: how many of the needed pods are missing on average, in percent.
         over_provisioned_pct, over_amount_pct: likewise with more ready pods than needed.
-        slo_missed_pct: share of the requests that took longer than the latency goal or were lost, in percent.
+        slo_missed_pct: share of the work that arrived before syncs at which the mean response time was above the SLO or
+            no pod was ready, in percent.
         lost_pct: share of the work that was lost, in percent.
         scale_changes: how often the replicas changed.
     """

@@ -32,7 +32,7 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario: from its start to the end of the part.
-        from_ms: the first instant that counts.
+        from_ms: the first instant that counts; syncs before it are simulated for their history.
         needed: for each sync of `scenario` the pods that the load needs.
         slo_ms: the mean response time that is not to be exceeded; None if there is none.
     """
@@ -63,7 +63,7 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
 
 
 def until(part: ScoredPart, syncs: int) -> ScoredPart:
-    """The part shortened to its first syncs, whose number counts from the start of the scenario."""
+    """The part shortened to its first `syncs` syncs, which are counted from the start of the scenario."""
     shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
     return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
@@ -78,7 +78,7 @@ def _at_ms(scenario: SimulationScenario, sync: int) -> int:
 
 
 def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
-    """Scores specs on a part, with the batch engine where it covers them.
+    """A function that scores specs on a part, with the batch engine where it covers them.
 
     Args:
         on_fallback: called with the reason each time the exact engine is used for a candidate.
@@ -91,7 +91,7 @@ def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
 
 
 def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], None]) -> EvaluateFolds:
-    """Scores specs on a part and on its folds, which are equally long.
+    """A function that scores specs on a part and on its folds, which are equally long.
 
     Each fold has the history of those before, so candidates are simulated from the start to the end of each.
 
@@ -107,7 +107,6 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
-        """Evaluate each fold's beginning, and score the differences."""
         totals_to_fold_ends = [
             _evaluate_totals(part_to_fold_end, specs, on_fallback) for part_to_fold_end in parts_to_fold_ends
         ]
@@ -131,7 +130,7 @@ def fold_count(part: ScoredPart) -> int:
 
 
 class _Totals(NamedTuple):
-    """The sums of one candidate; those of a fold are a difference of two."""
+    """The sums of one candidate, as in BatchResult and Deviations; those of a fold are a difference of two."""
 
     syncs: float
     pod_ms: float

@@ -27,12 +27,11 @@ from typing import NamedTuple
 import msgspec
 import optuna
 
-from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.simulation.search import folds, recommendation
 from podscaler.simulation.search.folds import EvaluateFolds, FoldedScores
 from podscaler.simulation.search.goals import Goals, Limit
 from podscaler.simulation.search.scores import Scores, score_text
-from podscaler.simulation.search.space import SearchSpace
+from podscaler.simulation.search.space import SearchSpace, WireSpec
 
 MARGIN = 0.8
 """The share of a limit that the search uses, since the later part of a load differs from the first one."""
@@ -49,14 +48,14 @@ ELITE_SIZE = 8
 BATCH_SIZE = 25
 """How many candidates are suggested before the next evaluation."""
 
-Evaluate = Callable[[Sequence[HorizontalPodAutoscalerSpec]], Sequence[Scores]]
+Evaluate = Callable[[Sequence[WireSpec]], Sequence[Scores]]
 """The scores of specs on one part of the load, in order."""
 
 
 class TunedCandidate(msgspec.Struct, frozen=True):
     """One spec that was tried, and its scores on the first part."""
 
-    spec: HorizontalPodAutoscalerSpec
+    spec: WireSpec
     folded: FoldedScores
 
     @property
@@ -200,7 +199,7 @@ class _RankedValues(NamedTuple):
     """The values of a candidate by the name of each suggestion; the smallest rank is the best.
 
     Attributes:
-        rank: by how much the candidate exceeds limits, and the sum of its objectives.
+        rank: the sum of the excesses above limits, then the sum of the objectives; zeros for the present spec.
     """
 
     rank: tuple[float, float]
@@ -243,11 +242,11 @@ def _choose(tried_candidates: Sequence[TunedCandidate], standard: _FirstPartStan
 
 def _undo_noise(
     chosen: TunedCandidate,
-    present_spec: HorizontalPodAutoscalerSpec,
+    present_spec: WireSpec,
     standard: _FirstPartStandard,
     evaluate: EvaluateFolds,
 ) -> TunedCandidate:
-    """The chosen candidate without the changes whose gain is within the noise."""
+    """The chosen candidate without the changes whose gain is within the noise, which are undone group by group."""
     for group in recommendation.GROUPS:
         undone_spec = recommendation.undo_group(group, present_spec, chosen.spec)
         if undone_spec is None:

@@ -6,7 +6,7 @@ DIMENSIONS.
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,9 @@ from podscaler.api.typed.autoscaling import (
     ResourceMetricSource,
 )
 from podscaler.base.errors import UsageError
+
+WireSpec: TypeAlias = HorizontalPodAutoscalerSpec
+"""The spec of an autoscaler in the API's form, autoscaling/v2."""
 
 
 class ScalingRate(NamedTuple):
@@ -94,9 +97,7 @@ class SearchSpace:
     Raises UsageError for a name that is no dimension, and for one that the spec does not have (`metric` needs two).
     """
 
-    def __init__(
-        self, present_spec: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: ReplicaBounds
-    ) -> None:
+    def __init__(self, present_spec: WireSpec, dimensions: Sequence[str], bounds: ReplicaBounds) -> None:
         for name in dimensions:
             if name not in DIMENSIONS:
                 close_names = get_close_matches(name, DIMENSIONS, n=1)
@@ -109,7 +110,7 @@ class SearchSpace:
         if "metric" in dimensions and len(self.metrics) < 2:
             raise UsageError("the dimension metric needs an autoscaler with two metrics or more")
 
-    def suggest(self, suggester: Suggester) -> HorizontalPodAutoscalerSpec:
+    def suggest(self, suggester: Suggester) -> WireSpec:
         """One candidate."""
         spec = self.present
         for name in self.dimensions:
@@ -171,27 +172,24 @@ def _target(metric: MetricSpec) -> MetricTarget:
     return target
 
 
-_Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
-"""Returns the spec with the fields that the dimension suggests, given the spec of the dimensions before it."""
+_Dimension = Callable[[SearchSpace, Suggester, WireSpec], WireSpec]
+"""Returns the spec with the fields that the dimension suggests, given the spec of the dimensions before it.
+
+The names of suggestions are the keys of `SearchSpace.present_values`.
+"""
 
 
-def _suggest_min_replicas(
-    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec:
+def _suggest_min_replicas(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
     min_replicas = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
     return msgspec.structs.replace(spec, min_replicas=min_replicas)
 
 
-def _suggest_max_replicas(
-    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec:
+def _suggest_max_replicas(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
     max_replicas = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
     return msgspec.structs.replace(spec, max_replicas=max_replicas)
 
 
-def _suggest_targets(
-    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec:
+def _suggest_targets(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
     """A target for each metric, named `target0`, `target1` and so on."""
     metrics = tuple(
         [_suggest_target(metric, f"target{index}", suggester) for index, metric in enumerate(space.metrics)]
@@ -223,16 +221,14 @@ def _scale_quantity(quantity_text: str | None, percent: int) -> str | None:
     return f"{max(quantity.parse(quantity_text).milli_value() * percent // 100, 1)}m"
 
 
-def _suggest_metric(
-    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec:
+def _suggest_metric(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
     """All metrics, or one of them."""
     choice = suggester.suggest_categorical("metric", ["all", *(str(index) for index in range(len(space.metrics)))])
     metrics = spec.metrics or space.metrics
     return spec if choice == "all" else msgspec.structs.replace(spec, metrics=(metrics[int(choice)],))
 
 
-def _with_rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: object) -> HorizontalPodAutoscalerSpec:
+def _with_rules(spec: WireSpec, direction: str, **changes: object) -> WireSpec:
     """The spec with other fields of `behavior.scale_up` or `behavior.scale_down` (`direction`)."""
     behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
     rules = getattr(behavior, direction) or HPAScalingRules()
@@ -243,10 +239,7 @@ def _with_rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: ob
 def _window_dimension(direction: str, name: str, longest_s: int) -> _Dimension:
     """Suggests the stabilization window of a direction, in seconds."""
 
-    def suggest(
-        space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-    ) -> HorizontalPodAutoscalerSpec:
-        """The spec with a suggested window."""
+    def suggest(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
         del space
         window_s = suggester.suggest_int(name, 0, longest_s, step=_WINDOW_STEP_S)
         return _with_rules(spec, direction, stabilization_window_seconds=window_s)
@@ -257,10 +250,7 @@ def _window_dimension(direction: str, name: str, longest_s: int) -> _Dimension:
 def _rates_dimension(direction: str, name: str) -> _Dimension:
     """Suggests the policies of a direction: one of POLICIES, or the present ones."""
 
-    def suggest(
-        space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-    ) -> HorizontalPodAutoscalerSpec:
-        """The spec with suggested policies, or unchanged."""
+    def suggest(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
         del space
         rate_name = suggester.suggest_categorical(name, [UNCHANGED, *POLICIES])
         if rate_name == UNCHANGED:
@@ -271,9 +261,7 @@ def _rates_dimension(direction: str, name: str) -> _Dimension:
     return suggest
 
 
-def _suggest_tolerances(
-    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
-) -> HorizontalPodAutoscalerSpec:
+def _suggest_tolerances(space: SearchSpace, suggester: Suggester, spec: WireSpec) -> WireSpec:
     """The tolerances of both directions, in whole percent."""
     del space
     up_pct, down_pct = (

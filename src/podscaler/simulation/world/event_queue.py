@@ -10,7 +10,10 @@ from enum import IntEnum
 
 
 class EventPriority(IntEnum):
-    """The order of events at one instant."""
+    """The order of events at one instant, which `podscaler.simulation.batch.candidate_kernel` has, too.
+
+    A sync sees all changes of its instant; a tick of another scaler (`scaler_runs`) comes after the sync.
+    """
 
     LOAD = 0
     POD = 1
@@ -34,12 +37,12 @@ class EventQueue:
         self._sequence = 0
 
     def add(self, at_ms: int, priority: EventPriority, action: Action) -> None:
-        """Run `action` at an instant, which must not be before that of the event that runs now."""
+        """Let `run_next` call `action` at an instant, which must not be before that of the event that runs now."""
         self._sequence += 1
         heapq.heappush(self._events, (at_ms, priority, self._sequence, action))
 
     def run_next(self, until_ms: int) -> int | None:
-        """Run the next event up to that instant; returns its instant, None if there is none."""
+        """Run one event that is due at `until_ms` or before; returns its instant, None if there is none."""
         if not self._events or self._events[0][0] > until_ms:
             return None
         at_ms, _, _, action = heapq.heappop(self._events)

@@ -14,6 +14,10 @@ The response time is that of M/G/1 processor sharing, S / (1 - rho), where S is 
 the utilization; with c cores for each pod it is that of M/M/c. Processor sharing depends on the mean of the service
 time alone, not on its distribution. While requests wait, the time to serve the backlog is added.
 
+Called by `podscaler.simulation.world.workload` at each event of a workload. `podscaler.simulation.batch.world_kernel`
+computes the same in machine code, and `podscaler.simulation.evaluation.demand` inverts `response_time_ms`: change them
+together.
+
 Source: L. Kleinrock, Queueing Systems, volume 2 (1976), 4.4 (processor sharing); volume 1 (1975), 3.5 (M/M/m).
 """
 
@@ -23,8 +27,10 @@ from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
 
 _CORE_UCORES = 1_000_000
-_ROUNDING = 1 + 1e-9
+_ROUNDING_FACTOR = 1 + 1e-9
 _HIGHEST_UTILIZATION = 0.99
+_UNLIMITED_WORK = 1 << 62
+"""More work than any scenario has; it fits into the 64 bits of `podscaler.simulation.batch`, too."""
 
 
 def slo_bound_ms(slo_ms: float | None) -> float | None:
@@ -32,7 +38,7 @@ def slo_bound_ms(slo_ms: float | None) -> float | None:
 
     A load that meets the SLO exactly does not miss it by the rounding of the response time.
     """
-    return None if slo_ms is None else slo_ms * _ROUNDING
+    return None if slo_ms is None else slo_ms * _ROUNDING_FACTOR
 
 
 class ServedLoad:
@@ -43,6 +49,8 @@ class ServedLoad:
         backlog: the work of requests that wait.
         work_of_each: the work that a pod would have served that was ready since the start.
         arrived, lost, served: work since the start of the simulation.
+
+    Raises ValueError if the model states two demands for one resource, of which requests are one for CPU.
     """
 
     def __init__(self, model: WorkloadModel, start_ms: int) -> None:
@@ -60,7 +68,7 @@ class ServedLoad:
         self.arrived = 0
         self.lost = 0
         self.served = 0
-        self.set_load(start_ms)
+        self.set_load(start_ms)  # for the load at the start; the workload adds the events of later steps
 
     def set_load(self, at_ms: int) -> int | None:
         """Serve until that instant, and take the load from then on.
@@ -71,7 +79,7 @@ class ServedLoad:
         load_series = [one_series for one_series in (self._cpu, self._memory) if one_series is not None]
         if self.requests is not None:
             self.rate_milli = self.requests.rate.value_at(at_ms)
-            self.demand_ucores = self.rate_milli * self.requests.cpu_per_request_us // 1000
+            self.demand_ucores = request_demand_ucores(self.requests, self.rate_milli)
             load_series.append(self.requests.rate)
         elif self._cpu is not None:
             self.demand_ucores = self._cpu.value_at(at_ms)
@@ -106,7 +114,7 @@ class ServedLoad:
         self.lost += unserved_work - self.backlog
 
     def lose_share(self, ready: int) -> None:
-        """Lose the requests that wait in one of `ready` pods, which ends."""
+        """Lose the requests that wait in one of `ready` pods, which crashes; a queue (no timeout) keeps them."""
         work_of_pod = self.backlog // ready if ready else 0
         if self.requests is not None and self.requests.timeout_ms is not None:
             self.backlog -= work_of_pod
@@ -118,7 +126,7 @@ class ServedLoad:
 
     @property
     def waiting_milli(self) -> int:
-        """The number of requests that wait, in thousandths."""
+        """The number of requests that wait, in thousandths: ucores * ms are thousandths of a us of CPU time."""
         return self.backlog // self.requests.cpu_per_request_us if self.requests is not None else 0
 
     @property
@@ -138,19 +146,16 @@ class ServedLoad:
         capacity = self._capacity_ucores
         if capacity is None:
             return self.requests.latency_ms + self.requests.cpu_per_request_us / 1000
-        return _latency_ms(self.requests, capacity, self.demand_ucores / self._ready, self.backlog / self._ready)
+        return response_time_ms(self.requests, capacity, self.demand_ucores / self._ready, self.backlog / self._ready)
 
     def _longest_backlog(self) -> int:
-        """The most work that can wait until it is given up."""
+        """The most work that can wait until it is given up; nothing waits before the start of the simulation."""
         if self.requests is None or self._at_ms <= 0:
             return 0
         timeout_ms, capacity = self.requests.timeout_ms, self._capacity_ucores
         if timeout_ms is None:
-            return _UNLIMITED
-        return timeout_ms * self._ready * (capacity or 0)
-
-
-_UNLIMITED = 1 << 62
+            return _UNLIMITED_WORK
+        return timeout_ms * self._ready * (capacity or 0)  # without a limit (None) ready pods leave no work
 
 
 def _find_total(model: WorkloadModel, resource: str) -> StepSeries | None:
@@ -161,17 +166,41 @@ def _find_total(model: WorkloadModel, resource: str) -> StepSeries | None:
     return totals[0] if totals else None
 
 
-def _latency_ms(requests: RequestLoad, capacity_ucores: int, demand_ucores: float, backlog: float) -> float:
-    """The mean response time in a pod with that capacity, demand and backlog.
+def request_demand_ucores(requests: RequestLoad, rate_milli: int) -> int:
+    """The demand for CPU of a rate in thousandths of a request per second."""
+    return rate_milli * requests.cpu_per_request_us // 1000  # 1/1000 of 1/s times us: billionths of a core
+
+
+def server_cores(capacity_ucores: int) -> int:
+    """The servers of a pod's queue: its whole cores, at least 1."""
+    return max(capacity_ucores // _CORE_UCORES, 1)
+
+
+def service_ms(requests: RequestLoad, capacity_ucores: int) -> float:
+    """The time that a request which is alone in a pod takes on one server.
+
+    A pod of 2.5 cores has 2 servers of 1.25 cores; the one server of a pod of half a core takes twice the CPU time.
+    """
+    capacity_ucores = max(capacity_ucores, 1)
+    return requests.cpu_per_request_us / 1000 * _CORE_UCORES * server_cores(capacity_ucores) / capacity_ucores
+
+
+def waiting_ms(alone_ms: float, servers: int, utilization: float) -> float:
+    """The mean wait of a request in M/M/c, for the mean service time `alone_ms` and a utilization below 1."""
+    return alone_ms * erlang_c(servers, utilization * servers) / (servers * (1 - utilization))
+
+
+def response_time_ms(requests: RequestLoad, capacity_ucores: int, demand_ucores: float, backlog: float) -> float:
+    """The mean response time in a pod with that capacity, demand and backlog (ucores * ms).
 
     Differs: above the utilization of 0.99 the stationary formula is used at 0.99, since a queue does not reach its
     stationary length within the seconds that an overload lasts; the backlog of the fluid model has the rest.
     """
-    cores = max(capacity_ucores // _CORE_UCORES, 1)
-    service_ms = requests.cpu_per_request_us / 1000 * _CORE_UCORES * cores / max(capacity_ucores, 1)
-    utilization = min(demand_ucores / max(capacity_ucores, 1), _HIGHEST_UTILIZATION)
-    waiting_ms = service_ms * erlang_c(cores, utilization * cores) / (cores * (1 - utilization))
-    return requests.latency_ms + service_ms + waiting_ms + backlog / max(capacity_ucores, 1)
+    capacity_ucores = max(capacity_ucores, 1)
+    alone_ms = service_ms(requests, capacity_ucores)
+    utilization = min(demand_ucores / capacity_ucores, _HIGHEST_UTILIZATION)
+    queue_ms = waiting_ms(alone_ms, server_cores(capacity_ucores), utilization)
+    return requests.latency_ms + alone_ms + queue_ms + backlog / capacity_ucores
 
 
 def erlang_c(servers: int, offered: float) -> float:
@@ -185,4 +214,4 @@ def erlang_c(servers: int, offered: float) -> float:
     for server in range(1, servers + 1):
         loss = offered * loss / (server + offered * loss)
     utilization = offered / servers
-    return loss / (1 - utilization * (1 - loss)) if math.isfinite(loss) else 1.0
+    return loss / (1 - utilization * (1 - loss)) if math.isfinite(loss) else 1.0  # NaN for an infinite load

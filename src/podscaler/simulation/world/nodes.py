@@ -3,6 +3,9 @@
 Pods are placed on the first node with room for their requests, in the order in which they were made. While pods find no
 room, as many nodes are ordered as they need, and each is ready after the provisioning delay. A node that is empty for
 `idle_ms` is removed, down to the number at the start.
+
+Called by `podscaler.simulation.world.workload`; `podscaler.simulation.engine` makes one Nodes for all workloads. A new
+resource: an attribute of NodeResources and its term in each of its methods.
 """
 
 from collections.abc import Callable
@@ -21,7 +24,7 @@ class NodeResources(NamedTuple):
     memory_bytes: int
 
     def fits(self, free: "NodeResources") -> bool:
-        """Whether these requests find room."""
+        """Whether these requests find room in what is free."""
         return self.cpu_milli <= free.cpu_milli and self.memory_bytes <= free.memory_bytes
 
     def plus(self, other: "NodeResources") -> "NodeResources":
@@ -38,7 +41,7 @@ OnScheduled = Callable[[VirtualPod, int], None]
 
 
 class Nodes:
-    """The nodes of a scenario.
+    """The nodes of a scenario, by a number that is not used again.
 
     Args:
         seed: of the provisioning delays.
@@ -48,7 +51,7 @@ class Nodes:
         self._model = model
         self._capacity = NodeResources(model.cpu_milli, model.memory_bytes)
         self._event_queue = event_queue
-        self._random = Random(f"{seed}/nodes")
+        self._delay_random = Random(f"{seed}/nodes")
         self._free_by_node: dict[int, NodeResources] = {}
         self._empty_since_ms: dict[int, int] = {}
         self._created_nodes = 0
@@ -63,7 +66,7 @@ class Nodes:
         return len(self._free_by_node)
 
     def schedule(self, pod: VirtualPod, requests: NodeResources, on_scheduled: OnScheduled, at_ms: int) -> None:
-        """Call `on_scheduled` now, or once there is room, unless the pod is removed before.
+        """Set the pod's `node` and call `on_scheduled`, now or once there is room, unless the pod is removed before.
 
         Raises ValueError if no node can ever hold the pod.
         """
@@ -73,7 +76,7 @@ class Nodes:
         self._place_waiting_pods(at_ms)
 
     def release(self, node: int, requests: NodeResources, at_ms: int) -> None:
-        """Free the room of a pod that is gone."""
+        """Free the room of a pod that is gone: begins the idle time of an empty node, and places waiting pods."""
         self._free_by_node[node] = self._free_by_node[node].plus(requests)
         if self._is_empty(node):
             self._empty_since_ms[node] = at_ms
@@ -115,7 +118,7 @@ class Nodes:
         possible_nodes = self._model.max_nodes - self.count
         while self._ordered_nodes < min(needed_nodes, possible_nodes):
             self._ordered_nodes += 1
-            ready_ms = at_ms + self._model.provisioning.draw_ms(self._random)
+            ready_ms = at_ms + self._model.provisioning.draw_ms(self._delay_random)
             self._event_queue.add(ready_ms, EventPriority.POD, self._add_provisioned_node)
 
     def _add_provisioned_node(self, at_ms: int) -> None:
@@ -128,7 +131,7 @@ class Nodes:
         self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:
-        """Remove a node that has been empty for `idle_ms`, unless there are no more than at the start."""
+        """Remove a node that has been empty since `idle_ms` ago, unless there are no more nodes than at the start."""
         empty_since_ms = self._empty_since_ms.get(node)
         if (
             empty_since_ms is not None

@@ -17,7 +17,7 @@ from podscaler.simulation.world.pods import VirtualPod
 
 
 class PodChanges(msgspec.Struct, frozen=True):
-    """How many pods to make now, and which to remove."""
+    """How many pods to make now, and which to remove; equal to PodChanges() if there is nothing to do."""
 
     make: int = 0
     remove: tuple[VirtualPod, ...] = ()
@@ -26,9 +26,13 @@ class PodChanges(msgspec.Struct, frozen=True):
 def next_changes(
     pods: Sequence[VirtualPod], replicas: int, revision: int, rollout: RolloutModel, *, is_ordered: bool
 ) -> PodChanges:
-    """The next changes towards `replicas` pods of the newest `revision`; no changes once they are reached.
+    """The next changes towards `replicas` pods of the newest `revision`; no changes once they are reached,
+    or until another pod is ready.
+
+    The caller applies them, and calls again until there are none.
 
     Args:
+        pods: those that are not removed.
         is_ordered: whether pods are made and removed one after another, as those of a StatefulSet.
     """
     if is_ordered:
@@ -48,10 +52,10 @@ def _in_order_of_removal(pods: Sequence[VirtualPod]) -> list[VirtualPod]:
 def _rolling_changes(
     pods: Sequence[VirtualPod], outdated_pods: Sequence[VirtualPod], replicas: int, rollout: RolloutModel
 ) -> PodChanges:
-    """The pods that a rolling update makes and removes now: those that are not ready go first."""
+    """The pods that a rolling update makes and removes now: outdated ones at once if not ready, others as it allows."""
     surge = _resolve_int_or_percent(rollout.max_surge, replicas, math.ceil)
     unavailable = _resolve_int_or_percent(rollout.max_unavailable, replicas, math.floor)
-    if not surge and not unavailable:
+    if not surge and not unavailable:  # as upstream, since nothing could be replaced
         unavailable = 1
     outdated_ids = {id(pod) for pod in outdated_pods}
     current_pods = [pod for pod in pods if id(pod) not in outdated_ids]

@@ -28,9 +28,7 @@ class PodObservations:
     def __init__(self, name: str, model: PodModel, start_ns: int) -> None:
         self.labels: Mapping[str, str] = {"app": name}
         self._start_ns = start_ns
-        self._containers = tuple(
-            ContainerRequests(container.name, container.requests_milli) for container in model.containers
-        )
+        self._containers = tuple(ContainerRequests(each.name, each.requests_milli) for each in model.containers)
         # As in the controller, a resource counts only if all containers have a request for it.
         resources_by_container = [set(container.requests_milli) for container in model.containers]
         fully_requested = set.intersection(*resources_by_container) if resources_by_container else set()
@@ -61,15 +59,17 @@ class VirtualPod:
 
     Attributes:
         number: how many pods of the workload were made before; the ordinal of a StatefulSet's pod.
-        revision: of the template that it was made from.
+        created_ms: when it was made.
+        revision: the revision of the template that it was made from.
         node: its node; None if the scenario has no cluster, or the pod waits for room.
         scheduled_at_ms: when it got its node; None: it waits.
         runs_at_ms: the start of its containers, once `is_running`.
         ready_changed_ms: when `is_ready` changed last.
         is_removed: whether it was deleted; events that are due later ignore it.
-        random: the generator of its durations.
+        random: the generator of its durations; the workload replaces it by one with a seed of the pod's own.
         ready_due_ms: when it becomes ready, if it does not crash before.
-        measured_at_ms, measured_work: of its last measurement: the instant, and `work` then; None if there was none.
+        measured_at_ms, measured_work: the instant of its last measurement (None if there was none), and the work that
+            it had done until then, with that of its start.
     """
 
     def __init__(self, name: str, number: int, created_ms: int, revision: int) -> None:
@@ -89,20 +89,20 @@ class VirtualPod:
         self.measured_at_ms: int | None = None
         self.measured_work = 0
         self._work_done = 0
-        self._ready_since_work = 0
+        self._work_of_each_before = 0
 
     def become_ready(self, at_ms: int, work_of_each: int) -> None:
         """Begin to take a share of the load; `work_of_each` is `ServedLoad.work_of_each` now."""
         self.is_ready = True
         self.ready_changed_ms = at_ms
-        self._ready_since_work = work_of_each
+        self._work_of_each_before = work_of_each
 
     def become_unready(self, at_ms: int, work_of_each: int) -> None:
         """Take no share of the load any more."""
-        self._work_done += work_of_each - self._ready_since_work
+        self._work_done += work_of_each - self._work_of_each_before
         self.is_ready = False
         self.ready_changed_ms = at_ms
 
     def work(self, work_of_each: int) -> int:
         """The work that it has served, in millionths of a core times milliseconds."""
-        return self._work_done + (work_of_each - self._ready_since_work if self.is_ready else 0)
+        return self._work_done + (work_of_each - self._work_of_each_before if self.is_ready else 0)

@@ -4,11 +4,15 @@ A sample of CPU is the average of what the pod used between its last two measure
 total since its start once it is old enough. A sample of memory is what the pod uses at the measurement. A pod whose
 measurement fails has no sample until the next one. This is how metrics-server makes the samples of the Metrics API.
 
+Called by `podscaler.simulation.world.workload`, which publishes the result of `measure` after the lag. Pods whose state
+does not change have equal samples; they are kept as `_SteadyPods`, which saves measuring each.
+
 Source: docs/simulation.md (The metrics pipeline).
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,6 +23,19 @@ from podscaler.simulation.world.pods import MS_NS, PodObservations, VirtualPod
 
 SampledResource = tuple[str, str]
 """A resource, and the container that is sampled; an empty name: the whole pod."""
+
+
+class _PodUsage(NamedTuple):
+    """What a pod used since its last measurement; pods with equal usage have equal samples.
+
+    Attributes:
+        window_ms: the time since then.
+        served: the work of that time, in millionths of a core times milliseconds.
+    """
+
+    window_ms: int
+    served: int
+    is_ready: bool
 
 
 class _SteadyPods(msgspec.Struct, frozen=True):
@@ -40,7 +57,7 @@ class ResourceSampling:
     Args:
         observations: converts instants to timestamps.
         resources: those that autoscalers use.
-        seed: of the measurements that fail.
+        seed: the seed of the draws of measurements that fail.
     """
 
     def __init__(
@@ -60,7 +77,7 @@ class ResourceSampling:
             ]
             for resource, container in resources
         }
-        self._random = Random(f"{seed}/dropout")
+        self._dropout_random = Random(f"{seed}/dropout")
         self._published: Mapping[SampledResource, PodSamples] = {}
         self._steady: _SteadyPods | None = None
 
@@ -74,9 +91,9 @@ class ResourceSampling:
         """
         steady = self._steady
         if steady is not None:
-            usage = (at_ms - steady.at_ms, work_of_each - steady.work_of_each, True)
+            usage = _PodUsage(at_ms - steady.at_ms, work_of_each - steady.work_of_each, is_ready=True)
             samples_by_resource = [
-                dict.fromkeys(steady.names, sample) for sample in self._samples_of_usage(*usage, at_ms, bytes_of_each)
+                dict.fromkeys(steady.names, sample) for sample in self._samples_of_usage(usage, at_ms, bytes_of_each)
             ]
             self._steady = _SteadyPods(steady.pods, steady.names, at_ms, work_of_each)
         else:
@@ -109,33 +126,27 @@ class ResourceSampling:
     ) -> list[dict[str, Sample]]:
         """For each resource in order the samples by name of the pod; the windows of pods may differ."""
         samples_by_resource: list[dict[str, Sample]] = [{} for _ in self._containers]
-        samples_by_usage: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
+        samples_by_usage: dict[_PodUsage, list[Sample]] = {}  # most pods have served the same
         for pod in pods:
             window_ms = self._window_ms(pod, at_ms)
             if not window_ms or self._draw_failure():
                 continue
             work = pod.work(work_of_each) + self._burst_work(pod, at_ms)
-            usage = (window_ms, work - pod.measured_work, pod.is_ready)
+            usage = _PodUsage(window_ms, work - pod.measured_work, pod.is_ready)
             pod.measured_at_ms, pod.measured_work = at_ms, work
             pod_samples = samples_by_usage.get(usage)
             if pod_samples is None:
-                pod_samples = samples_by_usage[usage] = self._samples_of_usage(*usage, at_ms, bytes_of_each)
+                pod_samples = samples_by_usage[usage] = self._samples_of_usage(usage, at_ms, bytes_of_each)
             for resource_samples, sample in zip(samples_by_resource, pod_samples, strict=True):
                 resource_samples[pod.name] = sample
         return samples_by_resource
 
-    def _samples_of_usage(
-        self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int
-    ) -> list[Sample]:
-        """The samples of a pod with that usage, in the order of the resources.
-
-        Args:
-            served: the work of the window, in millionths of a core times milliseconds.
-        """
-        taken_at_ns, window_ns = self._observations.timestamp_ns(at_ms), window_ms * MS_NS
-        load_bytes = bytes_of_each if is_ready else 0
+    def _samples_of_usage(self, usage: _PodUsage, at_ms: int, bytes_of_each: int) -> list[Sample]:
+        """The samples of a pod with that usage, in the order of the resources."""
+        taken_at_ns, window_ns = self._observations.timestamp_ns(at_ms), usage.window_ms * MS_NS
+        load_bytes = bytes_of_each if usage.is_ready else 0
         values_milli = [
-            _cpu_milli(containers, window_ms, served)
+            _cpu_milli(containers, usage.window_ms, usage.served)
             if resource == "cpu"
             else _memory_bytes(containers, load_bytes) * 1000
             for (resource, _), containers in self._containers.items()
@@ -157,7 +168,7 @@ class ResourceSampling:
         """What the metrics API shows."""
         return self._published.get(resource, _NO_SAMPLES)
 
-    def start(self, pod: VirtualPod, at_ms: int) -> None:
+    def mark_measured(self, pod: VirtualPod, at_ms: int) -> None:
         """Take the pod as measured at that instant, for pods that exist at the start."""
         pod.measured_at_ms, pod.measured_work = at_ms, self._burst_work(pod, at_ms)
 
@@ -171,7 +182,8 @@ class ResourceSampling:
         return age_ms if age_ms >= self._model.fresh_ms else 0
 
     def _draw_failure(self) -> bool:
-        return self._model.dropout_ratio > 0 and self._random.random() < self._model.dropout_ratio
+        """Whether this measurement fails; draws nothing without dropouts, so that results do not depend on the seed."""
+        return self._model.dropout_ratio > 0 and self._dropout_random.random() < self._model.dropout_ratio
 
     def _burst_work(self, pod: VirtualPod, at_ms: int) -> int:
         """The work that the pod has done for its start, beyond load."""

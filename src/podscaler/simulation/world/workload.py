@@ -1,6 +1,7 @@
 """Simulates a workload: its pods from creation to removal, their load, and their observation by the autoscaler.
 
-`podscaler.simulation.engine` scales it and reads it; all other changes happen by events of the event queue.
+Called by `podscaler.simulation.engine` and `podscaler.simulation.scaler_runs`, which scale it and read it; all other
+changes happen by events of the event queue. `podscaler.simulation.batch.world_kernel` computes the same: change both.
 """
 
 import itertools
@@ -28,16 +29,16 @@ class VirtualWorkload:
     Args:
         scenario: the scenario with the workload, for its delays, its seed and its metrics pipeline.
         event_queue: the events to come.
-        nodes: None: every pod finds room.
-        resources: the resources that autoscalers use.
+        nodes: shared by all workloads; None: every pod finds room.
+        resources: the resources that autoscalers use, which are sampled.
 
     Attributes:
         model: what it is made from.
-        replicas: of its scale.
+        replicas: those of its scale.
         serving: its load.
         sampling: the samples of its pods.
 
-    Raises ValueError if the model contradicts itself.
+    Raises ValueError if the model states two demands for a resource, or a pod requests more than a node has.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class VirtualWorkload:
         self._event_queue.add(at_ms + metrics_server.resolution_ms, EventPriority.MEASUREMENT, self._measure)
 
     def _publish(self, samples: Mapping[SampledResource, PodSamples], removed_count: int) -> None:
-        """Show samples; those of pods are left out that were removed since the count of removals was `removed`."""
+        """Show samples, without those of pods that were removed since `_removed_count` was `removed_count`."""
         self.sampling.publish(samples)
         if self._removed_count != removed_count:
             self.sampling.retain({pod.name for pod in self._pods})
@@ -183,7 +184,7 @@ class VirtualWorkload:
         self.sampling.before_change()
 
     def _reconcile(self, at_ms: int) -> None:
-        """Make and remove pods until nothing is to be done now."""
+        """Make and remove pods until nothing is to be done now: at each scale, rollout, and pod that gets ready."""
         while True:
             changes = pod_replacement.next_changes(
                 self._pods, self.replicas, self._revision, self.model.rollout, is_ordered=self.model.is_ordered
@@ -225,7 +226,7 @@ class VirtualWorkload:
         """Make a pod ready that exists at the start, as if it had been ready for LONG_AGO_MS."""
         pod.scheduled_at_ms = pod.runs_at_ms = -LONG_AGO_MS
         pod.is_running = True
-        self.sampling.start(pod, self._start_ms)
+        self.sampling.mark_measured(pod, self._start_ms)
         self._set_ready(pod, self._start_ms, is_ready=True)
         pod.ready_changed_ms = -LONG_AGO_MS
         self._plan_crash(pod, 0)
@@ -269,7 +270,7 @@ class VirtualWorkload:
     def _set_ready(self, pod: VirtualPod, at_ms: int, *, is_ready: bool) -> None:
         """Change the readiness of a pod; one that loses it loses its share of the work too."""
         self._before_change()
-        if not is_ready:
+        if not is_ready:  # after a crash; the waiting requests of a pod that is removed stay, for the others
             self.serving.advance(at_ms)
             self.serving.lose_share(self._ready)
         self._ready += 1 if is_ready else -1

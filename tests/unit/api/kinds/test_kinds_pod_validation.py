@@ -256,6 +256,14 @@ def test_what_may_change(change: dict[str, Any]) -> None:
     assert _changed(change) == []
 
 
+def test_the_seconds_of_a_toleration_may_change() -> None:
+    """An update may change the tolerationSeconds of an existing toleration, but not remove the toleration."""
+    toleration = {"key": "a", "operator": "Exists", "effect": "NoExecute"}
+    old = _pod({"tolerations": [{**toleration, "tolerationSeconds": 5}]})
+    assert _POD.strategy.validate(_pod({"tolerations": [{**toleration, "tolerationSeconds": 9}]}), old) == []
+    assert [error.field for error in _POD.strategy.validate(_pod({}), old)] == ["spec.tolerations"]
+
+
 def test_what_may_not_change() -> None:
     """Anything else is refused, with the lines that differ."""
     old, new = _pod({}), _pod({"hostname": "x"})

@@ -3,13 +3,15 @@
     checker = Checker(environment.FUNCTIONS, {"self": types.STRING})
     checker.type_of(parsing.parse("self.size() > 1"))      BOOL; checker.issues is empty
 
-Called by `programs` for every new expression. All errors are collected, with cel-go's messages and offsets.
+Called by `programs` for every new expression. All errors are collected, with cel-go's messages and offsets. Operators
+are functions (`_+_`), whose signatures are in `podscaler.api.cel.library.standard`.
 
 Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in
 order, the elements of a list or map literal must be of one type.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from podscaler.api.cel.library.functions import Overload, Table
 from podscaler.api.cel.values import types
@@ -29,21 +31,8 @@ from podscaler.api.cel.values.syntax_tree import (
 from podscaler.api.cel.values.types import DYN, ERROR, INT, STRING, Bindings, Type
 
 _LOGIC_OPERATORS = frozenset({"_&&_", "_||_"})
-_RESERVED_WORDS = (
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-)
-KEYWORDS = {word: f"__{word}__" for word in (*_RESERVED_WORDS, "namespace", "return", "var", "void", "while")}
+_RESERVED_WORDS = "as break const continue else for function if import let loop package namespace return var void while"
+KEYWORDS = {word: f"__{word}__" for word in _RESERVED_WORDS.split()}
 """Reserved words, with their escaped form in the types of objects; members may have such a name, variables may not."""
 
 _LITERALS: dict[type, Type] = {
@@ -57,6 +46,15 @@ _LITERALS: dict[type, Type] = {
 }
 
 
+class LiteralPart(NamedTuple):
+    """A part of a list or map literal: the literal, `element`, `key` or `value`, the part and its type."""
+
+    literal: Node
+    role: str
+    node: Node
+    type: Type
+
+
 class Checker:
     """Checks one expression; make a new one for each.
 
@@ -66,9 +64,8 @@ class Checker:
 
     Attributes:
         issues: the type errors found.
-        used: the identifiers that the expression names.
-        elements: the parts of list and map literals: the literal, 0 for an element of a list, 1 for a key or 2 for a
-            value of a map, the part, and its type.
+        used: the variables, and identifiers of types, that the expression names.
+        literal_parts: the parts of all list and map literals.
     """
 
     def __init__(self, functions: Table, idents: Mapping[str, Type]) -> None:
@@ -78,18 +75,24 @@ class Checker:
         self._new_param_count = 0
         self.issues: list[Issue] = []
         self.used: set[str] = set()
-        self.elements: list[tuple[Node, int, Node, Type]] = []
+        self.literal_parts: list[LiteralPart] = []
 
     def type_of(self, tree: Node) -> Type:
-        """The type of a whole expression; sets `issues`, `used` and `elements`."""
+        """The type of a whole expression; sets `issues`, `used` and `literal_parts`."""
         tree_type = types.resolve(self._bindings, self._check(tree), free_is_dynamic=True)
-        self.elements = [
-            (node, slot, part, self._resolve_type(element_type)) for node, slot, part, element_type in self.elements
-        ]
+        self.literal_parts = [part._replace(type=self._resolve_type(part.type)) for part in self.literal_parts]
         return tree_type
 
     def _resolve_type(self, cel_type: Type) -> Type:
         return types.resolve(self._bindings, cel_type)
+
+    def _bind(self, expected: Type, actual: Type) -> bool:
+        """Whether `actual` is assignable to `expected`; keeps the bindings of type parameters with which it is."""
+        bindings = types.find_bindings(self._bindings, expected, actual)
+        if bindings is None:
+            return False
+        self._bindings = bindings
+        return True
 
     def _check(self, node: Node) -> Type:
         """The type of an expression, by the kind of its node."""
@@ -117,7 +120,10 @@ class Checker:
         return self._report(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _find(self, name: str) -> Type | None:
-        """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None."""
+        """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None.
+
+        Adds the identifier to `used` if it is found.
+        """
         scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
         bare_name = name.removeprefix(".")
         for scope in scopes:
@@ -155,7 +161,7 @@ class Checker:
         if target.name == "map":
             return target.params[1]
         if target.is_param:
-            self._bindings = types.find_bindings(self._bindings, DYN, target) or self._bindings
+            self._bind(DYN, target)
         elif "." in target.name:
             self._report(offset, f"unexpected failed resolution of '{target}'")
         elif not types.is_dynamic(target):
@@ -182,10 +188,8 @@ class Checker:
     def _check_logic(self, node: Call, arg_types: list[Type]) -> Type:
         """`&&` and `||`, with an error for each operand."""
         for arg, arg_type in zip(node.args, arg_types, strict=True):
-            bindings = types.find_bindings(self._bindings, types.BOOL, arg_type)
-            if bindings is None:
+            if not self._bind(types.BOOL, arg_type):
                 self._report_mismatch(arg, types.BOOL, arg_type)
-            self._bindings = bindings or self._bindings
         return types.BOOL
 
     def _resolve_overload(self, node: Call, name: str, arg_types: list[Type], *, is_method: bool = False) -> Type:
@@ -239,36 +243,35 @@ class Checker:
 
     def _check_list(self, node: ListLiteral) -> Type:
         """The type of a list: that of its elements, if they have one in common."""
-        element_type: Type | None = None
+        common_type: Type | None = None
         for index, element in enumerate(node.elements):
-            type_of_element = self._check(element)
+            element_type = self._check(element)
             if index in node.optional:
-                type_of_element = self._unwrap_optional(element, type_of_element)
-            self.elements.append((node, 0, element, type_of_element))
-            element_type = self._common_type(element_type, type_of_element)
-        return types.list_of(element_type if element_type is not None else self._new_param())
+                element_type = self._unwrap_optional(element, element_type)
+            self.literal_parts.append(LiteralPart(node, "element", element, element_type))
+            common_type = self._common_type(common_type, element_type)
+        return types.list_of(common_type if common_type is not None else self._new_param())
 
     def _check_map(self, node: MapLiteral) -> Type:
-        """The type of a map: those of its keys and values, if they have one in common each."""
+        """The type of a map: those of its keys and values, if they have one in common each; messages have none."""
         if node.name:
             for map_entry in node.entries:
                 self._check(map_entry.value)
             return self._report_undeclared(node.offset, node.name)
-        key_type: Type | None = None
-        value_type_of_map: Type | None = None
+        common_key_type: Type | None = None
+        common_value_type: Type | None = None
         for map_entry in node.entries:
-            type_of_key = self._check(map_entry.key)
+            key_type = self._check(map_entry.key)
             value_type = self._check(map_entry.value)
             if map_entry.is_optional:
                 value_type = self._unwrap_optional(map_entry.value, value_type)
-            self.elements += [(node, 1, map_entry.key, type_of_key), (node, 2, map_entry.value, value_type)]
-            key_type, value_type_of_map = (
-                self._common_type(key_type, type_of_key),
-                self._common_type(value_type_of_map, value_type),
-            )
-        if key_type is None or value_type_of_map is None:
+            self.literal_parts.append(LiteralPart(node, "key", map_entry.key, key_type))
+            self.literal_parts.append(LiteralPart(node, "value", map_entry.value, value_type))
+            common_key_type = self._common_type(common_key_type, key_type)
+            common_value_type = self._common_type(common_value_type, value_type)
+        if common_key_type is None or common_value_type is None:
             return types.map_of(self._new_param(), self._new_param())
-        return types.map_of(key_type, value_type_of_map)
+        return types.map_of(common_key_type, common_value_type)
 
     def _unwrap_optional(self, node: Node, optional_type: Type) -> Type:
         """The type in an optional value, for `[?x]` and `{?k: x}`; reports an issue if it is not optional."""
@@ -283,11 +286,7 @@ class Checker:
         """The common type of an element and of those before it; dyn if there is none."""
         if previous_type is None:
             return new_type
-        bindings = types.find_bindings(self._bindings, previous_type, new_type)
-        if bindings is None:
-            return DYN
-        self._bindings = bindings
-        return types.most_general(previous_type, new_type)
+        return types.most_general(previous_type, new_type) if self._bind(previous_type, new_type) else DYN
 
     def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
         expected_type, actual_type = self._resolve_type(expected), self._resolve_type(actual)
@@ -302,10 +301,8 @@ class Checker:
         self._scopes.append({RESULT: start})
         self._scopes.append(self._loop_variables(node, source))
         step = self._check(node.step)
-        bindings = types.find_bindings(self._bindings, start, step)
-        if bindings is None:
+        if not self._bind(start, step):
             self._report_mismatch(node.step, start, step)
-        self._bindings = bindings or self._bindings
         self._scopes.pop()
         result_type = self._check(node.outcome)
         self._scopes.pop()
@@ -325,7 +322,7 @@ class Checker:
         elif source.name == "map":
             element_types = source.params
         elif source.is_param or types.is_dynamic(source):
-            self._bindings = types.find_bindings(self._bindings, DYN, source) or self._bindings
+            self._bind(DYN, source)
             element_types = (DYN, DYN)
         else:
             message = (
@@ -337,7 +334,7 @@ class Checker:
 
 
 def dotted_name(node: Node) -> str:
-    """`a.b.c` for a chain of plain names, else empty."""
+    """`a.b.c` for a chain of plain names, else empty. Used by `planning`, too."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.is_test:
         fields.append(node.field)

@@ -35,6 +35,7 @@ class Token:
 
 
 _ESCAPED = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+# a text in three quotes, which may have line breaks, and one in single quotes
 _LONG = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
 _SHORT = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
 _NUMBER = r"\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?"
@@ -56,9 +57,10 @@ _ESCAPE = re.compile(
 _CONTROL_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _ESCAPED_AS_THEMSELVES = frozenset("\\?\"'`")
 INT64_TOO_LARGE = 2**63
-"""The one number that is an int only after a minus sign; the parser reports it elsewhere."""
+"""The one number that is an int only after a minus sign; `parsing` reports it elsewhere."""
 
-_UINT64_MAX = 2**64
+_UINT64_END = 2**64
+"""The least number beyond uint64."""
 
 _TOO_MANY_DIGITS = 100
 """Numbers of that many digits are not parsed: they are too large in any case, and parsing them may take long."""
@@ -118,15 +120,15 @@ def _make_token(match: re.Match[str], issues: list[Issue]) -> Token:
 
 
 def _parse_number(number_text: str) -> Any:
-    """The value of `1`, `0x1f`, `2u` or `1.5e3`. Integers of 100 digits or more are only known to be too large."""
+    """The value of `1`, `0x1f`, `2u` or `1.5e3`. Raises ValueError beyond uint64 (with `u`) and INT64_TOO_LARGE."""
     is_unsigned = number_text[-1] in "uU"
     digits = number_text[:-1] if is_unsigned else number_text
     if not digits.startswith("0x") and any(mark in digits for mark in ".eE"):
         return float(digits)
     base = 16 if digits.startswith("0x") else 10
-    number = int(digits, base) if len(digits) < _TOO_MANY_DIGITS else _UINT64_MAX
+    number = int(digits, base) if len(digits) < _TOO_MANY_DIGITS else _UINT64_END
     if is_unsigned:
-        if number >= _UINT64_MAX:
+        if number >= _UINT64_END:
             raise ValueError("invalid uint literal")
         return Uint(number)
     if number > INT64_TOO_LARGE:
@@ -135,20 +137,12 @@ def _parse_number(number_text: str) -> Any:
 
 
 def _parse_string(literal_text: str) -> str | bytes:
-    """The value of a quoted literal, with its prefix (`r`, `b`) and its quotes, one or three on each side."""
-    quote_match = re.search("['\"]", literal_text)
-    quote_index = quote_match.start() if quote_match else 0
-    prefix = literal_text[:quote_index].lower()
-    quote_width = (
-        3
-        if literal_text[quote_index : quote_index + 3] in ("'''", '"""') and len(literal_text) >= quote_index + 6
-        else 1
-    )
-    body = (
-        literal_text[quote_index + quote_width : len(literal_text) - quote_width]
-        .replace("\r\n", "\n")
-        .replace("\r", "\n")
-    )
+    """The value of a literal with its prefix (`r`, `b`) and its one or three quotes on each side. Raises ValueError."""
+    quoted_text = literal_text.lstrip("bBrR")
+    prefix = literal_text.removesuffix(quoted_text).lower()
+    is_triple_quoted = quoted_text[:3] in ("'''", '"""') and len(quoted_text) >= 6
+    quote_width = 3 if is_triple_quoted else 1
+    body = quoted_text[quote_width:-quote_width].replace("\r\n", "\n").replace("\r", "\n")
     if "r" in prefix:
         return body.encode() if "b" in prefix else body
     return _parse_bytes(body) if "b" in prefix else _ESCAPE.sub(_unescape_character, body)
@@ -163,7 +157,7 @@ def _unescape_character(match: re.Match[str]) -> str:
 
 
 def _code_of_escape(match: re.Match[str]) -> int:
-    """The number of the character or byte that an escape sequence stands for."""
+    """The number of the character or byte that an escape sequence stands for. Raises ValueError for an unknown one."""
     for digits in match.groups()[:4]:
         if digits:
             return int(digits, 16)

@@ -1,7 +1,8 @@
 """Validates the literals of a CEL expression: regular expressions, durations, timestamps, arguments of `format`.
 
 `duration('1x')`, `'a'.matches('(')`, `'%d'.format(['a'])` and `[1, 'a']` pass the type checker, and are compile errors
-here. Called by `programs` for type-checked expressions.
+here. Called by `programs` for type-checked expressions. A new clause of `format`: `_FORMAT_TYPES` here, and
+`podscaler.api.cel.library.formatting`; a new kind of literal: `_ARGUMENT_CHECKS`.
 
 Source: cel-go's validators of literals, which Kubernetes enables.
 """
@@ -10,6 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from podscaler.api.cel.compile import planning
+from podscaler.api.cel.compile.checking import LiteralPart
+from podscaler.api.cel.library.formatting import STRING_CLAUSE_TYPES
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.issues import Issue
@@ -18,13 +21,12 @@ from podscaler.api.cel.values.types import Type
 from podscaler.api.machinery import duration, instants, re2_patterns
 
 _FORMAT_CLAUSE = re.compile(r"%(?:(%)|(?:\.\d+)?(.))", re.DOTALL)
-_STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 _VALID_IN_ALL_CLAUSES = frozenset({"dyn", "!error!", "null"})
 _STRING_TYPES = frozenset(
     {"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "duration", "timestamp"}
 )
 _FORMAT_TYPES: dict[str, tuple[frozenset[str], str]] = {
-    "s": (_STRING_TYPES, f"string clause can only be used on {_STRINGS}"),
+    "s": (_STRING_TYPES, f"string clause can only be used on {STRING_CLAUSE_TYPES}"),
     "d": (frozenset({"int", "uint"}), "decimal clause can only be used on integers"),
     "f": (frozenset({"double"}), "fixed-point clause can only be used on doubles"),
     "e": (frozenset({"double"}), "scientific clause can only be used on doubles"),
@@ -43,8 +45,9 @@ _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string"
 def constant_error(tree: Node) -> str:
     """The error of a conversion of a constant, empty if none fails: cel-go converts constants at compile time."""
     for node in _all_nodes(tree):
-        is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
-        if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):
+        if not isinstance(node, Call) or node.target is not None or node.function not in _CONVERSIONS:
+            continue
+        if all(isinstance(arg, Literal) for arg in node.args):
             try:
                 planning.plan(node)(planning.Scope({}, Budget()))
             except EvaluationError as error:
@@ -52,31 +55,32 @@ def constant_error(tree: Node) -> str:
     return ""
 
 
-Elements = list[tuple[Node, int, Node, Type]]
-"""The parts of list and map literals with their types, as in `Checker.elements`."""
-
-
-def issues(tree: Node, elements: Elements) -> list[Issue]:
-    """The issues of all literals of a tree whose list and map literals have the parts `elements`."""
+def issues(tree: Node, literal_parts: list[LiteralPart]) -> list[Issue]:
+    """The issues of all literals of a tree; `literal_parts` are those of its list and map literals."""
     format_calls = [node for node in _all_nodes(tree) if isinstance(node, Call) and node.function == "format"]
     exempt_ids = {id(below) for node in format_calls for below in _all_nodes(node)}
-    types_of = {id(element): element_type for _, _, element, element_type in elements}
+    types_of = {id(part.node): part.type for part in literal_parts}
     call_issues = [issue for node in _all_nodes(tree) if isinstance(node, Call) for issue in _argument_issues(node)]
     call_issues += [issue for node in format_calls for issue in _format_issues(node, types_of)]
-    return call_issues + _mixed_element_issues(elements, exempt_ids)
+    return call_issues + _mixed_type_issues(literal_parts, exempt_ids)
 
 
-def _mixed_element_issues(elements: Elements, exempt_ids: set[int]) -> list[Issue]:
-    """Elements whose type is not that of the first, except in arguments of `format`."""
-    first_types: dict[tuple[int, int], Type] = {}
-    reported_slots: set[tuple[int, int]] = set()
+def _mixed_type_issues(literal_parts: list[LiteralPart], exempt_ids: set[int]) -> list[Issue]:
+    """Elements, keys and values whose type is not that of the first, one for a list, all for a map.
+
+    Args:
+        exempt_ids: the identities of the literals without such issues: the arguments of `format`.
+    """
+    first_types: dict[tuple[int, str], Type] = {}
+    reported_list_ids: set[int] = set()
     issues_found = []
-    for literal, slot, element, element_type in elements:
-        first_type = first_types.setdefault((id(literal), slot), element_type)
-        is_reported = slot == 0 and (id(literal), slot) in reported_slots
-        if id(literal) not in exempt_ids and not _is_alike(first_type, element_type) and not is_reported:
-            reported_slots.add((id(literal), slot))
-            issues_found.append(Issue(element.offset, f"expected type '{first_type}' but found '{element_type}'"))
+    for literal, role, node, part_type in literal_parts:
+        first_type = first_types.setdefault((id(literal), role), part_type)
+        if id(literal) in exempt_ids or id(literal) in reported_list_ids or _is_alike(first_type, part_type):
+            continue
+        if role == "element":
+            reported_list_ids.add(id(literal))
+        issues_found.append(Issue(node.offset, f"expected type '{first_type}' but found '{part_type}'"))
     return issues_found
 
 
@@ -142,12 +146,12 @@ def _children(node: Node) -> list[Node]:
         case MapLiteral():
             return [operand for map_entry in node.entries for operand in (map_entry.key, map_entry.value)]
         case Comprehension():
-            return [node.source, node.start, node.step, node.outcome]
+            return [node.source, node.start, node.step, node.outcome]  # `step` has `test` and `produced`
     return []
 
 
 def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
-    """The first error of a call of `format` on a literal; `types_of` has the types of list elements, by identity."""
+    """The first issue of a call of `format` on a literal; `types_of` has the types of list elements, by identity."""
     if len(node.args) != 1 or not isinstance(node.target, Literal) or not isinstance(node.args[0], ListLiteral):
         return
     pattern, args = node.target.value, node.args[0]

@@ -23,6 +23,7 @@ DEPTH_MAX = 60
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
+"""cel-go's message, with its limit; `programs` uses it, too, for trees that exceed Python's stack."""
 
 _RELATION_OPERATORS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _ADDITIVE_OPERATORS = frozenset({"+", "-"})
@@ -54,7 +55,7 @@ def parse(source: str) -> Node:
 
 @dataclass(slots=True)
 class _Parser:
-    """One method for each rule of the grammar.
+    """One method for each rule of the grammar. Methods raise _SyntaxError where parsing cannot continue.
 
     Attributes:
         tokens: those of the expression; the last one is EOF.
@@ -88,7 +89,7 @@ class _Parser:
         self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
             error = self._fail(self._no_expression_message(also_valid))
-            self._take()
+            self._take()  # as ANTLR does, skip one extraneous token
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
         condition = self._or_expression()
@@ -113,12 +114,12 @@ class _Parser:
     def _and_expression(self) -> Node:
         return self._chain("&&", self._relation)
 
-    def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Operands, which `operand` parses, with `&&` or `||` between them."""
-        terms, offsets = [operand()], []
+    def _chain(self, operator: str, parse_operand: Callable[[], Node]) -> Node:
+        """Operands, with `&&` or `||` (`operator`) between them."""
+        terms, offsets = [parse_operand()], []
         while self.token.kind == operator:
             offsets.append(self._take().offset)
-            terms.append(operand())
+            terms.append(parse_operand())
         return _balance(f"_{operator}_", terms, offsets)
 
     def _relation(self) -> Node:
@@ -130,17 +131,17 @@ class _Parser:
     def _multiplicative(self) -> Node:
         return self._binary(_MULTIPLICATIVE_OPERATORS, self._unary)
 
-    def _binary(self, operators: frozenset[str], operand: Callable[[], Node]) -> Node:
+    def _binary(self, operators: frozenset[str], parse_operand: Callable[[], Node]) -> Node:
         """Operands with left-associative operators between them."""
-        left = operand()
+        left = parse_operand()
         while self.token.kind in operators:
             operator = self._take()
             name = "@in" if operator.kind == "in" else f"_{operator.kind}_"
-            left = self._with_height(Call(operator.offset, name, (left, operand())), left)
+            left = self._with_height(Call(operator.offset, name, (left, parse_operand())), left)
         return left
 
     def _with_height(self, node: Node, operand_node: Node) -> Node:
-        """`node`, whose first operand is `below`. Raises where its chain of operators or members is too long."""
+        """`node`, whose first operand is `operand_node`. Raises _SyntaxError if its chain of operators is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(operand_node), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
@@ -310,7 +311,8 @@ class _Parser:
     def _take(self) -> Token:
         """Consume the current token, unless it is EOF, and return it."""
         token = self.token
-        self.position += token.kind != EOF
+        if token.kind != EOF:
+            self.position += 1
         return token
 
     def _skip(self, kind: str) -> bool:
@@ -334,7 +336,9 @@ class _Parser:
             self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
             self._take()
             return self._take()
-        if (token.kind in _EXPRESSION_STARTS) is (kind == ":"):
+        begins_expression = token.kind in _EXPRESSION_STARTS
+        is_missing = begins_expression if kind == ":" else not begins_expression  # only a colon precedes an expression
+        if is_missing:
             self._fail(f"missing '{kind}' at '{token.text}'")
             return token
         raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")

@@ -1,9 +1,9 @@
 """Compiles the syntax tree of a CEL expression to closures ("plans" it, in cel-go's words), which evaluate it.
 
-    planned(parsing.parsed("a + 1"))(Scope({"a": 2}, Budget()))      3
+    plan(parsing.parse("a + 1"))(Scope({"a": 2}, Budget()))      3
 
 Called by `programs`. Each node becomes a function from a Scope to a value, which spends from the scope's budget. A new
-operator: add it to `_OPERATORS`; a new kind of comprehension: add it to `_EVALUATORS`.
+operator: add it to `_OPERATORS` and to the signatures of `library.standard`; a new comprehension to `_EVALUATORS`.
 
 Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide the
 result; all other errors end the evaluation.
@@ -17,7 +17,7 @@ from typing import Any
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
 from podscaler.api.cel.library import environment, operators
 from podscaler.api.cel.library.functions import Overload
-from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.budget import CHARACTERS_PER_STEP, Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.syntax_tree import (
     Call,
@@ -42,7 +42,6 @@ class Scope:
         self.budget = budget
 
 
-_CHARACTERS_PER_STEP = 10
 _KEY_TYPES = (str, int, float)
 """The Python types of values that can be keys of maps; bool and Uint are kinds of int."""
 
@@ -111,7 +110,7 @@ def _has_member(container: Any, field: str) -> bool:
 
 
 def _get_member(container: Any, field: Any) -> Any:
-    """The value of a key of a map or an object; fields that are reserved words are stored under another name."""
+    """The value of a key of a map or an object; reserved words are stored escaped. Raises EvaluationError."""
     if isinstance(container, Optional):
         return _get_optional_member(container, field)
     if isinstance(container, dict):
@@ -130,7 +129,7 @@ def _key_text(key: Any) -> str:
 
 
 def _get_element(container: Any, index: Any) -> Any:
-    """`value[index]`: a list accepts whole numbers, `1.0` too."""
+    """`value[index]`: a list accepts whole numbers, `1.0` too. Raises EvaluationError."""
     if isinstance(container, Optional):
         return _get_optional_member(container, index)
     if not isinstance(container, list):
@@ -145,7 +144,7 @@ def _get_element(container: Any, index: Any) -> Any:
 
 
 def _get_optional_member(container: Any, key: Any) -> Optional:
-    """`value[?key]`: a member or element that may be absent, of a value that may itself be an Optional."""
+    """`value[?key]`: a member or element that may be absent, of a value or Optional. Raises EvaluationError."""
     if isinstance(container, Optional):
         if not container.is_present:
             return NONE
@@ -189,12 +188,12 @@ def _plan_function(name: str, args: list[Step], *, is_method: bool) -> Step:
 def _argument_cost(arg_value: Any) -> int:
     """The steps that reading an argument costs: one for an element, or for ten characters or bytes."""
     if isinstance(arg_value, str | bytes):
-        return len(arg_value) // _CHARACTERS_PER_STEP
+        return len(arg_value) // CHARACTERS_PER_STEP
     return len(arg_value) if isinstance(arg_value, list | dict) else 0
 
 
 def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> Overload:
-    """The first overload whose kinds of parameters are those of the values; an empty kind accepts every value."""
+    """The first overload whose kinds are those of the values; "" accepts every value. Raises EvaluationError."""
     kinds = [kind(value) for value in values]
     for overload in overloads:
         if all(
@@ -202,7 +201,7 @@ def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> O
             for expected_kind, actual_kind in zip(overload.kinds, kinds, strict=True)
         ):
             return overload
-    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
+    raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()  # as cel-go words it
 
 
 def _plan_list(node: ListLiteral) -> Step:
@@ -244,6 +243,7 @@ def _plan_map(node: MapLiteral) -> Step:
 
 
 def _check_key(key: Any) -> Any:
+    """The key of a map literal. Raises EvaluationError for other types than string, int, uint and bool."""
     if isinstance(key, str | int | bool):
         return key
     raise EvaluationError("unsupported key type")
@@ -281,15 +281,15 @@ def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     return step
 
 
-def _plan_conditional(condition: Step, yes: Step, no: Step) -> Step:
-    """`condition ? yes : no`: only the chosen operand is evaluated."""
+def _plan_conditional(condition: Step, if_true: Step, if_false: Step) -> Step:
+    """`condition ? if_true : if_false`: only the chosen operand is evaluated."""
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
         value = condition(scope)
         if not isinstance(value, bool):
             raise no_such_overload()
-        return yes(scope) if value else no(scope)
+        return if_true(scope) if value else if_false(scope)
 
     return step
 
@@ -401,7 +401,7 @@ def _plan_bind(name: str, value: Step, body: Step) -> Step:
 
 
 def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
-    """Set the loop variables `names` in `scope` to each element of `source`, and yield for the caller to evaluate."""
+    """Set the loop variables `names` in `scope` to each element of `source`, and yield. Raises EvaluationError."""
     variables, budget = scope.values, scope.budget
     if isinstance(source, dict):
         pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))
@@ -410,7 +410,7 @@ def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None
     else:
         raise EvaluationError(f"got '{_go_type_name(source)}', expected iterable type")
     for first_variable, second_variable in pairs:
-        budget.spend(2)
+        budget.spend(2)  # for an iteration, beside the steps of its expressions
         variables[names[0]] = first_variable
         if len(names) == 2:
             variables[names[1]] = second_variable
@@ -465,7 +465,7 @@ def _evaluate_list(iterations: Iterator[None], scope: Scope, test: Step | None, 
 
 
 def _evaluate_map(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
-    """The entries that `transformMap` and its like produce; a repeated key is an error."""
+    """The entries that `transformMap` or `transformMapEntry` produces; a repeated key is an error."""
     entries_map: dict[Any, Any] = {}
     for _ in iterations:
         if test is None or _check_bool(test(scope)):

@@ -3,7 +3,8 @@
     program = compiled("self.replicas <= 10", {"self": types.object_of("spec", {"replicas": types.INT})})
     program.run({"self": {"replicas": 3}}, Budget())      True
 
-Called for the validation rules of custom resources. `compiled` parses, type-checks, validates literals and plans.
+Called for the validation rules of custom resources (`podscaler.api.crd.rules`) and the expressions of admission
+policies and webhooks. `compiled` parses, type-checks, validates literals and plans.
 Invariants: a program has no state, so it may be cached and shared; running it costs no more than its budget.
 
 Source: the CEL specification; Kubernetes' use of it in x-kubernetes-validations.
@@ -60,8 +61,9 @@ def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parse(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result_type = checker.type_of(tree)
-    issues = checker.issues or literal_checks.issues(tree, checker.elements)
+    issues = checker.issues or literal_checks.issues(tree, checker.literal_parts)
     if issues:
         raise CompileError(render_issues(source, issues))
-    used_variables = frozenset(checker.used & variables.keys())
-    return Program(source, result_type, used_variables, planning.plan(tree), literal_checks.constant_error(tree))
+    uses, step = frozenset(checker.used & variables.keys()), planning.plan(tree)
+    constant_error = literal_checks.constant_error(tree)
+    return Program(source, result=result_type, uses=uses, step=step, constant_error=constant_error)

@@ -1,6 +1,7 @@
 """The CEL method `format` of strings: `'%s has %d pods'.format(['web', 3])` is `web has 3 pods`.
 
-Called by `strings`. A clause is `%s`, `%d`, `%.2f`, ...; a new one: add it to `_WRITERS`.
+Called by `strings`. A clause is `%s`, `%d`, `%.2f`, ...; a new one: add it to `_WRITERS`, and to `_FORMAT_TYPES` of
+`podscaler.api.cel.compile.literal_checks`.
 
 Source: the documentation of cel-go's strings extension, "Format"; its messages.
 """
@@ -22,6 +23,7 @@ _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DEFAULT_PRECISION = 6
 _PRECISION_DIGITS_MAX = 3
+"""Longer precisions are an error (cel-go allows them): the text of one number would be too long."""
 STRING_CLAUSE_TYPES = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
@@ -43,13 +45,14 @@ def format_values(pattern: str, args: list[Any], budget: Budget) -> str:
         used_count += 1
         return _write_clause(match, args[used_count - 1], budget)
 
-    if len(pattern) - len(pattern.rstrip("%")) & 1:
+    percent_signs_at_end = len(pattern) - len(pattern.rstrip("%"))
+    if percent_signs_at_end % 2:
         raise EvaluationError("unexpected end of string")
     return _CLAUSE.sub(replace_clause, pattern)
 
 
 def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
-    """The text of one clause (`%.2f`) for its argument."""
+    """The text of one clause (`%.2f`) for its argument. Raises EvaluationError, BudgetError."""
     letter = match.group(2)
     write = _WRITERS.get(letter)
     if write is None:
@@ -160,7 +163,7 @@ def _wrong_type_error(problem: str, value: Any) -> EvaluationError:
     return EvaluationError(f"error during formatting: {problem}, was given {kind(value)}")
 
 
-_WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text
+_WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text (EvaluationError)
     "s": _write_string,
     "d": _write_decimal,
     "f": _write_fixed,

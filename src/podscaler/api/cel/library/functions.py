@@ -98,7 +98,7 @@ def is_valid(parse: Function) -> Function:
 
 
 def _parse_signature(signature: str, call: Function) -> Overload:
-    """The overload of a signature such as `list<T>.slice(int, int) -> list<T>`; a leading `:` means no target."""
+    """The overload of `list<T>.slice(int, int) -> list<T>`; a leading `:` means no target. Raises ValueError."""
     match = _SIGNATURE.fullmatch(signature)
     if match is None:
         raise ValueError(signature)
@@ -106,9 +106,9 @@ def _parse_signature(signature: str, call: Function) -> Overload:
     target, _, name = ("", "", dotted_name) if is_dotted else dotted_name.rpartition(".")
     param_texts = ([target] if target else []) + _split_types(params_text)
     params = tuple(_parse_type(param_text) for param_text in param_texts)
-    return Overload(
-        name, bool(target), params, _parse_type(result_text), tuple(_runtime_name(param) for param in params), call
-    )
+    kinds = tuple(_runtime_name(param) for param in params)
+    result = _parse_type(result_text)
+    return Overload(name, is_method=bool(target), params=params, result=result, kinds=kinds, call=call)
 
 
 def _split_types(types_text: str) -> list[str]:

@@ -21,6 +21,7 @@ from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Opaque, Optional
 from podscaler.api.machinery import names, quantity, string_formats
+from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity, QuantityError
 from podscaler.api.text import quoting
 
@@ -31,7 +32,6 @@ _SEMVER = re.compile(
     re.ASCII,
 )
 """`1.2.3-rc.1+build`: the groups are major, minor, patch, pre-release, build."""
-_BEYOND_UINT64 = re.compile(r"\d{20}")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _AUTHORITY = re.compile(r"[^/]*//([^/?]*)")
 _INVALID_IN_HOST = re.compile(r"[ #\\^`{|}]")
@@ -76,20 +76,20 @@ class SemanticVersion:
 
     Args:
         major, minor, patch: its numbers.
-        release: the pre-release identifiers as sort keys (`_identifier`); empty for a release.
+        prerelease: the pre-release identifiers as sort keys (`_identifier_sort_key`); empty for a release.
     """
 
-    __slots__ = ("major", "minor", "patch", "release")
+    __slots__ = ("major", "minor", "patch", "prerelease")
 
-    def __init__(self, major: int, minor: int, patch: int, release: tuple[tuple[int, int, str], ...]) -> None:
+    def __init__(self, major: int, minor: int, patch: int, prerelease: tuple[tuple[int, int, str], ...]) -> None:
         self.major = major
         self.minor = minor
         self.patch = patch
-        self.release = release
+        self.prerelease = prerelease
 
     def _order(self) -> tuple[Any, ...]:
         """The sort key: a pre-release comes before its release."""
-        return (self.major, self.minor, self.patch, not self.release, self.release)
+        return (self.major, self.minor, self.patch, not self.prerelease, self.prerelease)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SemanticVersion) and self._order() == other._order()
@@ -102,20 +102,27 @@ class SemanticVersion:
 
 
 def _parse_semver(version_text: str, is_tolerant: bool = False) -> Opaque:
-    """The semantic version of a text; a tolerant one may have a leading `v` and fewer numbers."""
+    """The semantic version of a text; a tolerant one may have a `v` and fewer numbers. Raises EvaluationError."""
     match = _SEMVER.fullmatch(_normalize_semver(version_text) if is_tolerant else version_text)
     if match is None:
         raise EvaluationError(_semver_error(version_text))
-    if re.search(_BEYOND_UINT64, match.group()):
-        raise EvaluationError("strconv.ParseUint: value out of range")
-    major, minor, patch, release_text, _build = match.groups()
-    release = tuple(_identifier_sort_key(identifier) for identifier in (release_text or "").split(".") if identifier)
-    return Opaque("kubernetes.Semver", SemanticVersion(int(major), int(minor), int(patch), release))
+    major, minor, patch, prerelease_text, _build = match.groups(default="")
+    prerelease = tuple(_identifier_sort_key(identifier) for identifier in prerelease_text.split(".") if identifier)
+    version = SemanticVersion(_parse_uint64(major), _parse_uint64(minor), _parse_uint64(patch), prerelease)
+    return Opaque("kubernetes.Semver", version)
 
 
 def _identifier_sort_key(identifier: str) -> tuple[int, int, str]:
     """The sort key of a pre-release identifier: numbers come before names, and are compared as numbers."""
-    return (0, int(identifier), "") if identifier.isdigit() else (1, 0, identifier)
+    return (0, _parse_uint64(identifier), "") if identifier.isdigit() else (1, 0, identifier)
+
+
+def _parse_uint64(digits: str) -> int:
+    """The number of a version. Raises EvaluationError beyond uint64."""
+    try:
+        return machinery_numbers.parse_uint(digits, 64)
+    except ValueError:
+        raise EvaluationError("strconv.ParseUint: value out of range") from None
 
 
 def _semver_error(version_text: str) -> str:
@@ -137,12 +144,11 @@ def _semver_error(version_text: str) -> str:
 
 
 def _normalize_semver(version_text: str) -> str:
-    """`v1.02` as `1.2.0`, which the strict pattern accepts."""
-    numbers = version_text.removeprefix("v").split(".", 2)
-    numbers = [_strip_leading_zeros(number_text) for number_text in numbers]
-    if len(numbers) < 3 and ("+" in numbers[-1] or "-" in numbers[-1]):
+    """`v1.02` as `1.2.0`, which the strict pattern accepts. Raises EvaluationError for `1.2-rc`."""
+    number_texts = [_strip_leading_zeros(part) for part in version_text.removeprefix("v").split(".", 2)]
+    if len(number_texts) < 3 and ("+" in number_texts[-1] or "-" in number_texts[-1]):
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")
-    return ".".join(numbers + ["0"] * (3 - len(numbers)))
+    return ".".join(number_texts + ["0"] * (3 - len(number_texts)))
 
 
 def _strip_leading_zeros(number_text: str) -> str:
@@ -281,9 +287,9 @@ FUNCTIONS = table(
         "Semver.isGreaterThan(Semver) -> bool": lambda left, right: right.value < left.value,
         "Semver.isLessThan(Semver) -> bool": lambda left, right: left.value < right.value,
         "Semver.compareTo(Semver) -> int": lambda left, right: _compare(left.value, right.value),
-        "Semver.major() -> int": lambda version: version.value.major,
-        "Semver.minor() -> int": lambda version: version.value.minor,
-        "Semver.patch() -> int": lambda version: version.value.patch,
+        "Semver.major() -> int": lambda version: machinery_numbers.wrap64(version.value.major),
+        "Semver.minor() -> int": lambda version: machinery_numbers.wrap64(version.value.minor),
+        "Semver.patch() -> int": lambda version: machinery_numbers.wrap64(version.value.patch),
         "url(string) -> URL": _parse_url,
         "isURL(string) -> bool": is_valid(_parse_url),
         "URL.getScheme() -> string": _url_getter(lambda parts: parts.scheme),

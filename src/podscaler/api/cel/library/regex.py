@@ -49,7 +49,7 @@ def _compile(pattern: str, prefix: str = "") -> Pattern:
 
 
 def _spend_on_search(budget: Budget, expression: Pattern, text: str) -> None:
-    """Spend the cost of one search: the time of a slow one is proportional to program size times text length."""
+    """Spend the cost of one search, in microseconds: that of a slow one grows with program size times text length."""
     budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 
 

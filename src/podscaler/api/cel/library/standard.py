@@ -1,7 +1,8 @@
 """The standard functions of CEL: `size`, conversions (`int('1')`), `contains`, `getHours`, ...; operator signatures.
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions. Its operators (`_+_`) have signatures only,
-for the type checker; `planning` evaluates them with `operators`.
+`environment` puts FUNCTIONS, at the end, into the table of all functions. Conversions raise EvaluationError for a value
+that they cannot convert. The operators (`_+_`) have signatures only, for the type checker; `planning` evaluates them
+with `operators`.
 
 Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
@@ -23,6 +24,7 @@ from podscaler.api.text import quoting
 
 _SECOND_NS = 1_000_000_000
 _DIGITS_MAX = 40
+"""Longer numbers are not parsed, which may take long: they are too large, but for leading zeros."""
 _TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE_TEXTS = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
@@ -182,14 +184,14 @@ def _parse_zone(name: str) -> tzinfo:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise EvaluationError(f"unknown time zone {name}") from None
     sign = -1 if name.startswith("-") else 1  # the hours have the sign themselves, the minutes do not
-    offset_minutes = _parse_number(hours) * 60 + sign * _parse_offset_minutes(minutes, name)
+    offset_minutes = _parse_zone_number(hours) * 60 + sign * _parse_offset_minutes(minutes, name)
     if abs(offset_minutes) >= 24 * 60:
         raise EvaluationError(f"timezone offset out of range: {name}")
     return timezone(timedelta(minutes=offset_minutes))
 
 
-def _parse_number(number_text: str) -> int:
-    """The number of a text. Raises EvaluationError with the message of Go's `strconv.Atoi`."""
+def _parse_zone_number(number_text: str) -> int:
+    """The hours or minutes of a zone. Raises EvaluationError with the message of Go's `strconv.Atoi`."""
     try:
         return int(number_text)
     except ValueError:
@@ -198,15 +200,15 @@ def _parse_number(number_text: str) -> int:
 
 def _parse_offset_minutes(minutes_text: str, zone: str) -> int:
     """The minutes of the offset of a zone. Raises EvaluationError, which names the zone, beyond 59."""
-    minutes = _parse_number(minutes_text)
+    minutes = _parse_zone_number(minutes_text)
     if 0 <= minutes <= 59:
         return minutes
     raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
 
 
 def _duration_getter(unit_ns: int) -> Function:
-    """The method that returns a duration in whole units, truncated."""
-    return lambda span: math.trunc(span.span_ns / unit_ns) if unit_ns > 1 else span.span_ns
+    """The method that returns a duration in whole units, truncated; divides floats, as Go's Duration.Hours does."""
+    return lambda span: math.trunc(span.span_ns / unit_ns)
 
 
 _TIMESTAMP_GETTERS: dict[str, Callable[[datetime, int], int]] = {

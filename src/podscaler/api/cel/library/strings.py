@@ -9,10 +9,9 @@ import re
 
 from podscaler.api.cel.library import formatting
 from podscaler.api.cel.library.functions import table
-from podscaler.api.cel.values.budget import Budget, charged
+from podscaler.api.cel.values.budget import CHARACTERS_PER_STEP, Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
 
-_CHARACTERS_PER_STEP = 10
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -20,6 +19,7 @@ _TRIMMED = re.compile(f"^[{_SPACE}]+|[{_SPACE}]+\\Z")
 
 
 def _char_at(text: str, index: int) -> str:
+    """The character; empty at the end of the text. Raises EvaluationError beyond it."""
     if not 0 <= index <= len(text):
         raise EvaluationError(f"index out of range: {index}")
     return text[index : index + 1]
@@ -28,7 +28,7 @@ def _char_at(text: str, index: int) -> str:
 @charged
 def _index_of(budget: Budget, text: str, substring: str, start: int = 0) -> int:
     """The index of the first occurrence from `start` on; -1 without one. Raises EvaluationError, BudgetError."""
-    budget.spend(len(text) // _CHARACTERS_PER_STEP)
+    budget.spend(len(text) // CHARACTERS_PER_STEP)
     if not substring:
         return _check_start(text, start) if start else 0
     _check_start(text, start)
@@ -43,7 +43,7 @@ def _check_start(text: str, start: int) -> int:
 
 
 def _last_index_of(text: str, substring: str, start: int | None = None) -> int:
-    """The index of the last occurrence that begins at `start` at the latest; -1 without one."""
+    """The index of the last occurrence that begins at `start` at the latest; -1 without one. Raises EvaluationError."""
     if start is None:
         return text.rfind(substring)
     _check_start(text, start)

@@ -15,6 +15,8 @@ DEFAULT_STEPS = 500_000
 """About half a second."""
 TEXT_MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text that an expression may produce."""
+CHARACTERS_PER_STEP = 10
+"""The characters, or bytes, of a text that are read or written for one step."""
 
 
 class Budget:
@@ -39,10 +41,10 @@ class Budget:
         """Subtract the cost of a new text of that length. Raises BudgetError, also beyond TEXT_MAX_CHARACTERS."""
         if characters > TEXT_MAX_CHARACTERS:
             raise BudgetError
-        self.spend(1 + characters // 10)
+        self.spend(1 + characters // CHARACTERS_PER_STEP)
 
 
 def charged(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a function of the library that takes the Budget as its first argument, before those of the call."""
+    """Decorator of a function of the library that takes the Budget as its first argument, before those of the call."""
     call.is_charged = True  # type: ignore[attr-defined]  # the attribute is read by `planning`
     return call

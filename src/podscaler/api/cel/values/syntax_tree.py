@@ -5,7 +5,7 @@
 `parsing` makes the tree and expands macros, `checking` checks types, `planning` compiles it to closures. `offset`, in
 characters from the beginning of the expression, is where compile errors about a node point to: the operator, the
 opening parenthesis, the beginning of a name. A new node type: add it to `Node` and to the `match` statements of those
-modules and of `literal_checks`.
+modules and of `literal_checks`. A new operator needs no node type: it is a Call.
 
 Source: the abstract syntax of the CEL specification.
 """

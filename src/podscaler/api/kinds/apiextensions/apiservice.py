@@ -3,8 +3,7 @@
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new default
-goes into `set_defaults`, a new rule into `validate`.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
 Source: kube-aggregator: defaults, validation, the Table.
 """
@@ -16,10 +15,10 @@ from podscaler.api.machinery.field import FieldError, invalid, required
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-GROUP_PRIORITY_MAX = 20_000
-VERSION_PRIORITY_MAX = 1000
+_GROUP_PRIORITY_MAX = 20_000
+_VERSION_PRIORITY_MAX = 1000
 SERVICE_PORT = 443
-PORT_MAX = 65_535
+_PORT_MAX = 65_535
 _STATUSES = ("False", "True", "Unknown")
 
 
@@ -30,14 +29,14 @@ def set_defaults(api_service: Object) -> None:
         service_reference.setdefault("port", SERVICE_PORT)
 
 
-def prepare(new: Object) -> None:
-    """Set the first status, in place: Available for a group of this server itself, else none."""
+def _prepare_create(new: Object) -> None:
+    """Sets the first status, in place: Available for a group of this server itself, else none."""
     new.pop("status", None)
     if (new.get("spec") or {}).get("service") is None:
-        new["status"] = {"conditions": [_available(new)]}
+        new["status"] = {"conditions": [_available_condition(new)]}
 
 
-def _available(api_service: Object) -> Object:
+def _available_condition(api_service: Object) -> Object:
     """The condition Available of an APIService whose group this API server itself serves."""
     return {
         "type": "Available",
@@ -65,9 +64,12 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _priority_errors(spec: Object) -> list[FieldError]:
-    """Field errors of the two priorities; each has its own upper bound."""
+    """Field errors of the two priorities; the highest valid one is the bound itself, in spite of the message."""
     errors = []
-    for name, upper_bound in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
+    for name, upper_bound in (
+        ("groupPriorityMinimum", _GROUP_PRIORITY_MAX),
+        ("versionPriority", _VERSION_PRIORITY_MAX),
+    ):
         priority = spec.get(name, 0)
         errors += checks.holds(
             0 < priority <= upper_bound, f"spec.{name}", priority, f"must be positive and less than {upper_bound}"
@@ -79,12 +81,12 @@ def _service_errors(spec: Object) -> list[FieldError]:
     """Field errors of `spec.service`, and of the TLS fields that depend on it."""
     service_reference = spec.get("service")
     if service_reference is None:
-        return _local_errors(spec)
+        return _unused_tls_errors(spec)
     errors = checks.present(service_reference.get("namespace"), "spec.service.namespace")
     errors += checks.present(service_reference.get("name"), "spec.service.name")
     port = service_reference.get("port", SERVICE_PORT)
-    if not 0 < port <= PORT_MAX:
-        message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+    if not 0 < port <= _PORT_MAX:
+        message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
         errors.append(invalid("spec.service.port", port, message))
     if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
         message = "may not be true if caBundle is present"
@@ -92,7 +94,7 @@ def _service_errors(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _local_errors(spec: Object) -> list[FieldError]:
+def _unused_tls_errors(spec: Object) -> list[FieldError]:
     """Field errors of TLS fields in an APIService without `spec.service`, where they must not be set."""
     errors = []
     if spec.get("caBundle"):
@@ -113,7 +115,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     )
 
 
-def _server(api_service: Object) -> str:
+def _service_text(api_service: Object) -> str:
     """The column SERVICE: `NAMESPACE/NAME`, or `Local` for a group that this API server itself serves."""
     service_reference = (api_service.get("spec") or {}).get("service")
     if service_reference is None:
@@ -121,8 +123,8 @@ def _server(api_service: Object) -> str:
     return f"{service_reference.get('namespace', '')}/{service_reference.get('name', '')}"
 
 
-def _availability(api_service: Object) -> str:
-    """The column AVAILABLE: `True`, or `False (REASON)`."""
+def _availability_text(api_service: Object) -> str:
+    """The column AVAILABLE: `True`, `False (REASON)`, or `Unknown` without the condition."""
     for condition in (api_service.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "Available":
             status: str = condition.get("status", "")
@@ -140,7 +142,7 @@ RESOURCE = Resource(
     categories=("api-extensions",),
     has_status=True,
     strategy=Strategy(
-        prepare_create=prepare,
+        prepare_create=_prepare_create,
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
         validate=validate,
@@ -151,7 +153,7 @@ RESOURCE = Resource(
         "APIService",
         Column("Service", description="The Service that serves the API, or Local."),
         Column("Available", description="Whether the API can be reached."),
-        cells=lambda api_service, _now_ns: [_server(api_service), _availability(api_service)],
+        cells=lambda api_service, _now_ns: [_service_text(api_service), _availability_text(api_service)],
         note=": version and group",
     ),
 )

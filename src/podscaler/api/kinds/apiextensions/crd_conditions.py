@@ -1,7 +1,8 @@
 """Sets the accepted names and the conditions in the status of a CustomResourceDefinition, in place.
 
-Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources` (all
-else). A definition is passed as its JSON object; the names that other definitions use and the time are arguments.
+Called by `api.kinds.apiextensions.customresourcedefinition` when a definition is deleted, else by
+`podscaler.controlplane.controllers.cluster.custom_resources`. A definition is passed as its JSON object; the names that
+other definitions use and the time are arguments.
 
 Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
@@ -53,7 +54,7 @@ def is_true(crd: Object, condition_type: str) -> bool:
 
 
 def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
-    """Sets accepted names and conditions; a definition whose names are all accepted becomes Established.
+    """Sets accepted names and conditions; a definition whose names are all accepted becomes Established, and stays so.
 
     Args:
         crd: the stored definition.
@@ -64,33 +65,33 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
     accepted_names, reason, message = _accept_names(crd, in_use)
     status["acceptedNames"] = accepted_names
     is_accepted = reason == "NoConflicts"
-    _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
+    condition_status = "True" if is_accepted else "False"
+    _set_condition(crd, NAMES_ACCEPTED, now, status=condition_status, reason=reason, message=message)
     if is_true(crd, ESTABLISHED):
         return
-    established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-    not_established = ("False", "NotAccepted", "not all names are accepted")
-    _set_condition(crd, ESTABLISHED, established if is_accepted else not_established, now)
+    accepted = {"reason": "InitialNamesAccepted", "message": "the initial names have been accepted"}
+    not_accepted = {"reason": "NotAccepted", "message": "not all names are accepted"}
+    _set_condition(crd, ESTABLISHED, now, status=condition_status, **(accepted if is_accepted else not_accepted))
 
 
 def mark_for_deletion(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources will be deleted."""
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    _set_condition(crd, TERMINATING, ("True", "InstanceDeletionPending", message), now)
+    _set_condition(crd, TERMINATING, now, status="True", reason="InstanceDeletionPending", message=message)
 
 
 def mark_deleting(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources are being deleted."""
-    _set_condition(
-        crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now
-    )
+    message = "CustomResource deletion is in progress"
+    _set_condition(crd, TERMINATING, now, status="True", reason="InstanceDeletionInProgress", message=message)
 
 
 def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     """Determines the accepted names: each requested name that no other definition uses.
 
     Returns:
-        The names for `status.acceptedNames`; the reason and the message of the condition NamesAccepted. A name in
-        conflict keeps the value that was accepted before.
+        The names for `status.acceptedNames`; the reason and the message of the condition NamesAccepted, of several
+        conflicts those of the last. A field in conflict keeps the value that was accepted before.
     """
     spec_names = crd["spec"]["names"]
     accepted_names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
@@ -104,7 +105,7 @@ def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     ):
         conflict = _conflict_message(spec_names.get(field), accepted_names.get(field), used_names)
         if conflict:
-            reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict
+            reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict  # PluralConflict
         else:
             _copy_or_remove(field, spec_names, accepted_names)
     _copy_or_remove("categories", spec_names, accepted_names)
@@ -147,14 +148,8 @@ def _find_condition(crd: Object, condition_type: str) -> Object | None:
     return next((condition for condition in conditions if condition.get("type") == condition_type), None)
 
 
-def _set_condition(crd: Object, condition_type: str, status_reason_message: tuple[str, str, str], now: str) -> None:
-    """Sets a condition in place; if its status does not change, lastTransitionTime does not change either.
-
-    Args:
-        status_reason_message: the three fields of the new condition.
-        now: the present time, RFC 3339.
-    """
-    status, reason, message = status_reason_message
+def _set_condition(crd: Object, condition_type: str, now: str, *, status: str, reason: str, message: str) -> None:
+    """Sets a condition in place; `now` (RFC 3339) becomes its lastTransitionTime only if its status changes."""
     old_condition = _find_condition(crd, condition_type)
     is_same_status = old_condition is not None and old_condition.get("status") == status
     transition_time = old_condition["lastTransitionTime"] if old_condition and is_same_status else now

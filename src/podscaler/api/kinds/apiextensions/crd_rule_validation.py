@@ -1,7 +1,8 @@
 """Validates the CEL rules (x-kubernetes-validations) in the schema of a CustomResourceDefinition.
 
-Called by `crd_schema_validation`: `validate` checks the form of the rules of each node, `expression_errors` compiles
-them, `default_errors` evaluates them on defaults. CEL is imported only where there are rules.
+Called by `crd_schema_validation`: `validate` checks the form of the rules of each node (a schema inside the schema),
+`expression_errors` compiles them, `default_errors` evaluates them on defaults. Functions import CEL, which takes time,
+only where there are rules. A new field of rules: _RULE_FIELDS, in the order of Go, and `_rule_errors`.
 
 Source: the API documentation of ValidationRule; kube-apiserver's validation messages.
 Differs: the cost of rules is not estimated.
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from podscaler.api.cel.compile.programs import Program
     from podscaler.api.cel.values.types import Type
 
-REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _RULES = "x-kubernetes-validations rules"
 _RULE_FIELDS = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
 
 
 def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
-    """The field errors of the form of the rules of one node, whose schema is `schema`."""
+    """The field errors of the form of the rules of one node, whose JSON schema is `schema`."""
     return [error for index, rule in enumerate(rules) for error in _rule_errors(rule, schema, f"{path}[{index}]")]
 
 
@@ -45,7 +46,7 @@ def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
         detail = "messageExpression must be non-empty if specified"
         errors.append(required(f"{path}.messageExpression", detail))
     reason = rule.get("reason")
-    errors += checks.optional_one_of(reason, f"{path}.reason", REASONS)
+    errors += checks.optional_one_of(reason, f"{path}.reason", _REASONS)
     return errors + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
 
 
@@ -65,7 +66,10 @@ def _field_path_errors(json_path: str, schema: Object, path: str) -> list[FieldE
 
 
 def default_errors(schema: Structural, path: str) -> list[FieldError]:
-    """The errors of rules that the default of a schema violates; it is its own old value in transition rules."""
+    """The errors of rules that the default of a schema violates.
+
+    It is checked as an update of itself, so that transition rules (with `oldSelf`) apply, then as a new value.
+    """
     from podscaler.api.crd import rules
 
     rule_set = rules.RuleSet(schema, is_root=schema.is_embedded)
@@ -74,12 +78,12 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
 
 
 def expression_errors(schema: Structural, path: str, other_error_paths: Sequence[str]) -> list[FieldError]:
-    """The errors of expressions that do not compile, and of `oldSelf` where no old value can be assigned.
+    """The errors of expressions that do not compile, and of `oldSelf` where a value cannot be matched with its old one.
 
     Args:
         schema: the whole schema, which is structural.
         path: the path of the schema.
-        other_error_paths: the paths of other errors; rules at these nodes and their ancestors are not compiled.
+        other_error_paths: the paths of other errors; rules of a node with an error at it or below are not compiled.
     """
     return _node_errors(schema, path, other_error_paths, "")
 
@@ -91,7 +95,7 @@ def _node_errors(
 
     Args:
         uncorrelatable_list: the path of the nearest list above whose elements have no keys; empty if there is none.
-            Below such a list an old value cannot be assigned to a new one, so rules must not use `oldSelf`.
+            Below such a list a value cannot be matched with its old one, so rules must not use `oldSelf`.
     """
     errors = []
     for child_path, child, is_element in _children(schema, path):
@@ -99,12 +103,12 @@ def _node_errors(
         child_uncorrelatable_list = uncorrelatable_list or (path if is_uncorrelatable else "")
         errors += _node_errors(child, child_path, other_error_paths, child_uncorrelatable_list)
     rules = schema.source.get("x-kubernetes-validations") or []
-    if rules and not any(_is_at(error_path, path) for error_path in other_error_paths):
+    if rules and not any(_is_at_or_below(error_path, path) for error_path in other_error_paths):
         errors += _rules_errors(schema, rules, path, uncorrelatable_list)
     return errors
 
 
-def _is_at(error_path: str, node_path: str) -> bool:
+def _is_at_or_below(error_path: str, node_path: str) -> bool:
     """Whether `error_path` is `node_path` or below it."""
     return error_path == node_path or error_path.startswith((f"{node_path}.", f"{node_path}["))
 
@@ -122,7 +126,7 @@ def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool
 def _rules_errors(
     schema: Structural, rules: list[Object], schema_path: str, uncorrelatable_list: str
 ) -> list[FieldError]:
-    """Compiles the rules of one schema; an internal error if the schema has no CEL type."""
+    """The errors of compiling the rules of one schema; an internal error if the schema has no CEL type."""
     from podscaler.api.crd import rule_types
     from podscaler.api.crd.rules import ROOT_TYPE
 
@@ -157,7 +161,7 @@ def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable_l
 
 
 def _compile(rule: Object, field: str, self_type: "Type") -> tuple["Program | None", str]:
-    """The program of the expression in `field` (`rule` or `messageExpression`), or None and its error."""
+    """The program of the expression in `field` (`rule` or `messageExpression`) and "", or None and its error."""
     from podscaler.api.cel.compile import programs
     from podscaler.api.cel.values import types
     from podscaler.api.cel.values.issues import CompileError

@@ -1,8 +1,8 @@
 """Validates the OpenAPI schema of a CustomResourceDefinition's version.
 
-Called by `crd_validation`. Three passes, as in kube-apiserver: the rules of any schema; the rules of a structural
-schema (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules. A new rule about the
-keywords of one schema goes into `_own_errors`.
+Called by `crd_validation`. Three passes, as in kube-apiserver: the requirements of any schema; those of a structural
+schema (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules. Every schema inside a
+schema, at a property, `items`, `not`, ..., is a node. A check of the keywords of one node goes into `_own_errors`.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; kube-apiserver's validation messages.
 """
@@ -17,23 +17,24 @@ from podscaler.api.machinery import re2_patterns, string_formats
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.resource import checks, semantics
 
-MAX_SELECTABLE_FIELDS = 8
-TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_TEXT_LIMITS = ("maxLength", "minLength", "pattern")
-_NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
-_LIST_LIMITS = ("maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties")
+SELECTABLE_FIELDS_MAX = 8
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _DESCRIPTIONS = ("description", "type", "format", "title")
+_NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
+_TEXT_LIMITS = ("maxLength", "minLength", "pattern")
+_OTHER_KEYWORDS = ("maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties")
 _EXTENSION_GO_NAMES = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
-_PLAIN_KEYWORDS = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
+_PLAIN_KEYWORDS = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_OTHER_KEYWORDS, "externalDocs", "example")
 _ROOT_KEYWORDS_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN_KEYWORDS} | _EXTENSION_GO_NAMES
-"""Keyword that the root of a schema with a status subresource may have -> its name in Go."""
+"""Keyword that the root of a schema with a status subresource may have -> its name in Go, in the message's order."""
 _UNSUPPORTED_KEYWORDS = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 Schema = dict[str, Any]
+"""A JSON schema, as the client sent it."""
 
-LIST_TYPES = ("atomic", "set", "map")
+_LIST_TYPES = ("atomic", "set", "map")
 _LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
@@ -48,7 +49,7 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     if schema is None:
         return []
     errors = _root_errors(schema, path, has_status=has_status)
-    errors += _node_errors(schema, path, is_root=True, no_default="")
+    errors += _node_errors(schema, path, is_root=True, default_ban_place="")
     structure_errors = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
     if structure_errors:
         return errors + structure_errors
@@ -56,6 +57,7 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     default_errors = _default_errors(structural_schema, path, is_root=True) if not errors else []
     if default_errors or not structural.has_rules(structural_schema):
         return errors + default_errors
+    # rules are compiled beside errors of the form of other rules, but of nothing else
     error_paths = [error.field for error in errors]
     if not all(".x-kubernetes-validations[" in error_path for error_path in error_paths):
         return errors
@@ -63,28 +65,28 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
 
 
 def _is_unsupported(schema: Schema) -> bool:
-    """Whether any schema in it has a keyword for which kube-apiserver skips the structural validation."""
+    """Whether any node has one of _UNSUPPORTED_KEYWORDS, for which kube-apiserver skips the structural validation."""
     has_unsupported_keyword = any(map(schema.get, _UNSUPPORTED_KEYWORDS))
-    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in children(schema, ""))
+    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in _children(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
     """The warnings about sets in a schema whose elements are objects or lists."""
     warnings = _node_set_warnings(schema)
-    for _, child in children(schema, ""):
+    for _, child in _children(schema, ""):
         warnings += set_warnings(child)
     return warnings
 
 
 def unknown_formats(schema: Schema) -> list[str]:
-    """The `format` keywords of strings in a schema that are not validated."""
+    """The formats of strings in a schema that are unknown, and so not validated; they may repeat."""
     own_format = schema.get("format", "")
     is_unknown = own_format and schema.get("type") == "string" and string_formats.find_check(own_format) is None
     own_formats = [own_format] if is_unknown else []
-    return own_formats + [format_name for _, child in children(schema, "") for format_name in unknown_formats(child)]
+    return own_formats + [format_name for _, child in _children(schema, "") for format_name in unknown_formats(child)]
 
 
-def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
+def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
     """The field errors of the path of a selectable field, which must lead to a string, boolean or integer.
 
     Args:
@@ -96,10 +98,10 @@ def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldEr
         return [required(path)]
     if not json_path.startswith("."):
         return [invalid(path, json_path, f"is an invalid path: expected [ or . but got: {json_path.partition('.')[0]}")]
-    node: Schema | None = schema
     if "[" in json_path:
         return [invalid(path, json_path, "is an invalid path: array notation is not allowed")]
     members = json_path.removeprefix(".").split(".")
+    node: Schema | None = schema
     for name in members:
         node = _member(node or {}, name)
     if node is None:
@@ -121,8 +123,8 @@ def _member(schema: Schema, name: str) -> Schema | None:
     return member or (additional if isinstance(additional, dict) else None)
 
 
-def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """The schemas in a schema, with their paths."""
+def _children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yields (path, schema) of each node directly below `schema`."""
     for name, member in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", member
     for name in ("items", "additionalProperties", "not"):
@@ -155,27 +157,27 @@ def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
     return errors
 
 
-def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
+def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place: str) -> list[FieldError]:
     """The errors of a schema and all schemas in it, structural or not.
 
     Args:
         schema: the schema.
         path: the path of the schema.
         is_root: whether it describes the whole object.
-        no_default: the end of the message that it must not have a default; empty if it may.
+        default_ban_place: where defaults are forbidden, such as ` in top-level metadata`; empty where they are not.
     """
     errors = _own_errors(schema, path)
-    if "default" in schema and no_default:
-        errors.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
+    if "default" in schema and default_ban_place:
+        errors.append(forbidden(f"{path}.default", f"must not be set{default_ban_place}"))
     errors += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
-    for child_path, child in children(schema, path):
-        child_no_default = no_default
+    for child_path, child in _children(schema, path):
+        child_default_ban_place = default_ban_place
         if child_path in metadata_members:
-            child_no_default = f" in top-level {metadata_members[child_path]}"
-        errors += _node_errors(child, child_path, is_root=False, no_default=child_no_default)
+            child_default_ban_place = f" in top-level {metadata_members[child_path]}"
+        errors += _node_errors(child, child_path, is_root=False, default_ban_place=child_default_ban_place)
     return errors
 
 
@@ -187,8 +189,8 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     schema_type = schema.get("type", "")
     if schema_type == "null":
         errors.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
-    if schema_type and schema_type not in TYPES:
-        errors.append(not_supported(f"{path}.type", schema_type, TYPES))
+    if schema_type and schema_type not in _TYPES:
+        errors.append(not_supported(f"{path}.type", schema_type, _TYPES))
     pattern = schema.get("pattern", "")
     pattern_error = re2_patterns.find_error(pattern)
     if pattern_error:
@@ -225,7 +227,7 @@ def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
-    """The errors of defaults: unknown fields, or values that their own schema does not allow."""
+    """The errors of the defaults of a schema and of those below it, without those of the root's metadata."""
     errors = []
     if schema.default is not ABSENT:
         check_default = _root_default_errors if is_root else _default_value_errors
@@ -242,7 +244,7 @@ def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[Fie
 
 
 def _root_default_errors(schema: Structural, path: str) -> list[FieldError]:
-    """The errors of a default of the whole object, which must have apiVersion and kind."""
+    """The errors of a default of the whole object, of which only apiVersion and kind are checked."""
     if not isinstance(schema.default, dict):
         return []
     return [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not schema.default.get(name)]
@@ -263,7 +265,7 @@ def _default_value_errors(schema: Structural, path: str) -> list[FieldError]:
 
 
 def _moved_below(path: str, errors: list[FieldError]) -> list[FieldError]:
-    """`errors` of a default value, whose paths are relative, with paths below `path`."""
+    """`errors` of a value, whose paths are relative to it (`<nil>` is the value itself), with paths below `path`."""
     return [
         FieldError(error.reason, path if error.field == "<nil>" else f"{path}.{error.field}", error.text)
         for error in errors
@@ -304,7 +306,7 @@ def _typed_list_errors(schema: Schema, list_type: str, path: str) -> list[FieldE
         )
     elif list_type == "set" and isinstance(schema.get("items"), dict):
         errors += _set_errors(schema["items"], f"{path}.items")
-    return errors + checks.one_of(list_type, f"{path}.{_LIST_TYPE}", LIST_TYPES)
+    return errors + checks.one_of(list_type, f"{path}.{_LIST_TYPE}", _LIST_TYPES)
 
 
 def _set_errors(items: Schema, path: str) -> list[FieldError]:
@@ -317,7 +319,8 @@ def _set_errors(items: Schema, path: str) -> list[FieldError]:
     if not type_keyword or items.get(type_keyword) == "atomic" or is_atomic_by_default:
         return []
     message = f"must be atomic as item of a list with {_LIST_TYPE}=set"
-    return [invalid(f"{path}.{type_keyword}", None if items_type == "object" else items[type_keyword], message)]
+    shown_value = None if items_type == "object" else items[type_keyword]  # as in kube-apiserver
+    return [invalid(f"{path}.{type_keyword}", shown_value, message)]
 
 
 def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
@@ -355,7 +358,7 @@ def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[Fie
     errors = []
     if key_schema.get("type") in ("array", "object"):
         message = f"must be a scalar type if parent array's {_LIST_TYPE} is map"
-        errors.append(invalid(f"{member_path}.type", items.get("type"), message))
+        errors.append(invalid(f"{member_path}.type", items.get("type"), message))  # of the elements, as upstream
     message_start = f"this property is in {_LIST_KEYS}, so it"
     if "default" not in key_schema and key not in (items.get("required") or []):
         errors.append(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
 
 Schema = dict[str, Any]
-Level = Literal["at the root", "for specified array items", "for specified object fields"]
+_Level = Literal["at the root", "for specified array items", "for specified object fields"]
 """Where a schema is, in the words of kube-apiserver's messages."""
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
@@ -33,12 +33,12 @@ _FORBIDDEN_WHEN_NESTED = (  # a new row: a keyword that allOf, anyOf, oneOf and 
 
 
 def validate(schema: Schema, path: str) -> list[FieldError]:
-    """The field errors of a whole schema that is not structural."""
+    """The field errors of a version's whole schema; none if it is structural."""
     return _node_errors(schema, path, "at the root")
 
 
-def _node_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """Field errors of a schema and all schemas below it; `level` is the end of the message about a missing type."""
+def _node_errors(schema: Schema, path: str, level: _Level) -> list[FieldError]:
+    """Field errors of a schema, which is outside of allOf, anyOf, oneOf and not, and of all schemas below it."""
     errors = _type_errors(schema, path, level)
     errors += _extension_errors(schema, path)
     errors += _metadata_errors(schema, path, level)
@@ -56,7 +56,7 @@ def _node_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     return errors
 
 
-def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
+def _type_errors(schema: Schema, path: str, level: _Level) -> list[FieldError]:
     """Errors of a missing type, and of a type that cannot be where the schema is."""
     schema_type = schema.get("type", "")
     may_lack_type = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
@@ -89,7 +89,7 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
     return errors
 
 
-def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
+def _metadata_errors(schema: Schema, path: str, level: _Level) -> list[FieldError]:
     """Field errors of `apiVersion`, `kind` and `metadata` in the schema of a whole object (root or embedded).
 
     The first two must be strings, the third an object; the root may restrict only the names in its metadata.
@@ -121,7 +121,10 @@ def _is_plain_metadata(metadata: Schema) -> bool:
 
 
 def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """Yields path and schema of parts of allOf, anyOf, oneOf and not, without the two notations of int-or-string."""
+    """Yields (path, schema) of the parts of allOf, anyOf, oneOf and not.
+
+    An int-or-string may say so as `anyOf: [integer, string]`, also in the first of `allOf`: these parts are left out.
+    """
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     for keyword in ("allOf", "anyOf", "oneOf"):
         subschemas = schema.get(keyword) or []
@@ -137,12 +140,13 @@ def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]
 
 
 def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
-    """Field errors of keywords that a schema inside of allOf, anyOf, oneOf and not must not have, and below it."""
+    """Field errors of keywords that a schema inside of allOf, anyOf, oneOf or not must not have, nor those below it."""
     errors = [forbidden(f"{path}.{name}", message) for name, message in _FORBIDDEN_WHEN_NESTED if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:
             errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
-    if "metadata" in (schema.get("properties") or {}) and "properties[" not in path:
+    is_about_root = "properties[" not in path
+    if is_about_root and "metadata" in (schema.get("properties") or {}):
         errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
     for child_path, child in _all_subschemas(schema, path):
         errors += _nested_errors(child, child_path)
@@ -150,7 +154,7 @@ def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _all_subschemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """Yields path and schema of each member, of the elements, and of each part of allOf, anyOf, oneOf and not."""
+    """Yields (path, schema) of each member, of the elements, and of each part of allOf, anyOf, oneOf and not."""
     for name, member in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", member
     if isinstance(schema.get("items"), dict):

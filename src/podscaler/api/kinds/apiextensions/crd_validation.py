@@ -1,8 +1,10 @@
 """Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; and its status.
 
-Called by the record of the kind; `crd_schema_validation` validates the schemas. A new field of a version: add its check
-to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions. An `Object` is the
-part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
+`api.kinds.apiextensions.customresourcedefinition` registers `validate`, `validate_status` and `warnings` as hooks;
+`crd_schema_validation` validates the schemas. A new field of a version: add its check to `_content_errors`,
+_SHARED_FIELDS and `_internal_form`, or to `_version_errors` if kube-apiserver never stores it beside the versions. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 kube-apiserver stores a schema, column or subresource that is equal in all versions once, beside the versions: its
 errors have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
@@ -31,9 +33,9 @@ _SHARED_FIELDS = {
     "selectableFields": "selectableFields",
 }
 """Field of a version -> its name in `spec`, where kube-apiserver stores it if it is equal in all versions."""
-STRATEGIES = ("None", "Webhook")
+_STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
-PORT_MAX = 65_535
+_PORT_MAX = 65_535
 _SERVICE_PORT = 443
 """The default port of the Service of a webhook."""
 
@@ -41,7 +43,7 @@ _SERVICE_PORT = 443
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a definition; `old` is the stored one, None for a new one."""
     spec = new["spec"]
-    errors = _name_errors(new) if old is None else []
+    errors = _metadata_name_errors(new) if old is None else []
     errors += _spec_errors(spec)
     stored_versions = (new.get("status") or {}).get("storedVersions") or []
     errors += _stored_version_errors(stored_versions, spec.get("versions") or [])
@@ -73,7 +75,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
     return list(dict.fromkeys(messages))
 
 
-def _name_errors(crd: Object) -> list[FieldError]:
+def _metadata_name_errors(crd: Object) -> list[FieldError]:
     """The errors of `name` and `generateName`, which have the same rule."""
     metadata, spec = crd["metadata"], crd["spec"]
     expected_name = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
@@ -108,7 +110,7 @@ def _group_errors(group: str) -> list[FieldError]:
 
 
 def _versions_errors(versions: list[Object]) -> list[FieldError]:
-    """Errors of the versions: fields that are the same in all of them are reported once, at `spec`."""
+    """Errors of the versions: those of fields that are equal in all of them once, at `spec`."""
     errors = [
         required(f"spec.versions[{index}].schema.openAPIV3Schema")
         for index, version in enumerate(versions)
@@ -126,7 +128,7 @@ def _versions_errors(versions: list[Object]) -> list[FieldError]:
         shared_paths = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared_fields}
         errors += _content_errors(versions[0], shared_paths, has_status=has_status)
         errors += _first_version_errors(versions[0].get("name", ""))
-    return errors + _set_of_versions_errors(versions)
+    return errors + _version_set_errors(versions)
 
 
 def _is_shared(versions: list[Object], name: str) -> bool:
@@ -134,7 +136,7 @@ def _is_shared(versions: list[Object], name: str) -> bool:
     return all(version.get(name) == versions[0].get(name) for version in versions)
 
 
-def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
+def _version_set_errors(versions: list[Object]) -> list[FieldError]:
     """Errors of the versions together: unique names, exactly one of them stored."""
     errors = []
     version_names = [version.get("name", "") for version in versions]
@@ -148,11 +150,6 @@ def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
 
 def _internal_form(versions: list[Object]) -> list[Object]:
     """The versions as kube-apiserver prints them: with Go names, without the fields that are equal in all of them."""
-    fields_by_go_name = {"Schema": "schema", "Subresources": "subresources"}
-    fields_by_go_name |= {
-        "AdditionalPrinterColumns": "additionalPrinterColumns",
-        "SelectableFields": "selectableFields",
-    }
     return [
         {
             "Name": version.get("name", ""),
@@ -161,8 +158,8 @@ def _internal_form(versions: list[Object]) -> list[Object]:
             "Deprecated": bool(version.get("deprecated")),
             "DeprecationWarning": version.get("deprecationWarning"),
             **{
-                go_name: None if _is_shared(versions, field) else version.get(field)
-                for go_name, field in fields_by_go_name.items()
+                f"{field[0].upper()}{field[1:]}": None if _is_shared(versions, field) else version.get(field)
+                for field in _SHARED_FIELDS
             },
         }
         for version in versions
@@ -170,7 +167,7 @@ def _internal_form(versions: list[Object]) -> list[Object]:
 
 
 def _first_version_errors(name: str) -> list[FieldError]:
-    """Field errors of `spec.version`, which kube-apiserver sets to the name of the first version."""
+    """Field errors of `spec.version`, the deprecated copy that kube-apiserver keeps of the first version's name."""
     messages = name_rules.dns_1035_label_errors(name) if name else []
     return [invalid("spec.version", name, ",".join(messages))] if messages else []
 
@@ -193,7 +190,7 @@ def _deprecation_messages(warning: str | None, *, is_deprecated: bool) -> Iterat
     if not is_deprecated:
         yield "can only be set for deprecated versions"
     if len(warning) > _WARNING_MAX_CHARACTERS:
-        yield "must be <= 256 characters long"
+        yield f"must be <= {_WARNING_MAX_CHARACTERS} characters long"
     if not warning:
         yield "must not be an empty string"
     for index, character in enumerate(warning):
@@ -224,12 +221,12 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
             case "additionalPrinterColumns":
                 errors += checks.each(content, path, _column_errors)
             case "selectableFields":
-                errors += _selectable_errors(content, path, version)
+                errors += _selectable_fields_errors(content, path, version)
     return errors
 
 
 def _subresources_errors(subresources: Object, path: str) -> list[FieldError]:
-    """Errors of the JSON paths of the scale subresource."""
+    """Errors of the JSON paths of the scale subresource; the status subresource has no fields."""
     scale = subresources.get("scale")
     if scale is None:
         return []
@@ -271,24 +268,24 @@ def _column_errors(column: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _selectable_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
+def _selectable_fields_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
     """Field errors of the `selectableFields` of a version: their JSON paths, duplicates, their number."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     errors: list[FieldError] = []
     earlier_json_paths: set[str] = set()
     for index, selectable_field in enumerate(fields):
         json_path = selectable_field.get("jsonPath", "")
-        errors += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
+        errors += crd_schema_validation.selectable_path_errors(json_path, schema, f"{path}[{index}].jsonPath")
         if json_path in earlier_json_paths:
             errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
         earlier_json_paths.add(json_path)
-    if len(fields) > crd_schema_validation.MAX_SELECTABLE_FIELDS:
-        errors.append(too_many(path, len(fields), crd_schema_validation.MAX_SELECTABLE_FIELDS))
+    if len(fields) > crd_schema_validation.SELECTABLE_FIELDS_MAX:
+        errors.append(too_many(path, len(fields), crd_schema_validation.SELECTABLE_FIELDS_MAX))
     return errors
 
 
 def _names_errors(names: Object, path: str) -> list[FieldError]:
-    """Field errors of `spec.names` or `status.acceptedNames`: each name must be a DNS label."""
+    """Field errors of `spec.names` or `status.acceptedNames`: each name is a DNS label, kinds in lower case."""
     errors = []
     for field in ("plural", "singular"):
         errors += _label_errors(names.get(field, ""), f"{path}.{field}")
@@ -341,7 +338,7 @@ def _removed_version_message(name: str) -> str:
 
 
 def _change_errors(spec: Object, old: Object) -> list[FieldError]:
-    """The errors of changed fields: scope and kind can change until the definition is established."""
+    """The errors of changed fields; scope and kind can change until the stored definition, `old`, is established."""
     old_spec = old["spec"]
     names, old_names = spec["names"], old_spec["names"]
     errors = checks.unchanged(spec.get("group"), old_spec.get("group"), "spec.group")
@@ -353,7 +350,10 @@ def _change_errors(spec: Object, old: Object) -> list[FieldError]:
 
 
 def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
-    """The errors of a protected group (`*.k8s.io`) without the annotation about its approval."""
+    """The errors of a protected group (`*.k8s.io`, `*.kubernetes.io`) without the annotation about its approval.
+
+    An update may keep an annotation that is missing or invalid already.
+    """
     group = new["spec"].get("group", "")
     if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
         return []
@@ -380,7 +380,7 @@ def _approval_state(approval: str) -> str:
     """`approved`, `missing` (the annotation is empty), or `invalid` (it is neither a URL nor a reason)."""
     if not approval:
         return "missing"
-    if approval.startswith("unapproved"):
+    if approval.startswith("unapproved"):  # a reason, which counts like the URL of an approval
         return "approved"
     try:
         url = urlsplit(approval)
@@ -392,19 +392,23 @@ def _approval_state(approval: str) -> str:
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     """Field errors of `spec.conversion`; the webhook is required for the strategy Webhook, and forbidden for None."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    errors = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
+    errors = checks.one_of(strategy, f"{path}.strategy", _STRATEGIES)
     if not strategy:
         errors = [required(f"{path}.strategy")]
     config = (webhook or {}).get("clientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":
-        return errors + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
+        return (
+            errors
+            + _client_config_errors(config, f"{path}.webhookClientConfig")
+            + _review_version_errors(versions, path)
+        )
     message = "should not be set when strategy is not set to Webhook"
     errors += [forbidden(f"{path}.webhookClientConfig", message)] if config is not None else []
     return errors + ([forbidden(f"{path}.conversionReviewVersions", message)] if versions else [])
 
 
-def _client_errors(config: Object | None, path: str) -> list[FieldError]:
+def _client_config_errors(config: Object | None, path: str) -> list[FieldError]:
     """Field errors of the `clientConfig` of the webhook: exactly one of a URL and a Service; None if it is missing."""
     if config is None:
         return [required(path, "required when strategy is set to Webhook")]
@@ -420,7 +424,7 @@ def _url_errors(url: str, path: str) -> list[FieldError]:
     try:
         url_parts = urlsplit(url)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{url_form}")]
+        return [required(path, f"url must be a valid URL: {error}{url_form}")]  # no Invalid, as upstream
     errors = checks.holds(
         url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{url_form}"
     )
@@ -438,13 +442,13 @@ def _service_errors(service: Object, path: str) -> list[FieldError]:
     errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
     errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
     port = service.get("port", _SERVICE_PORT)
-    if not 1 <= port <= PORT_MAX:
-        message = "port is not valid: must be between 1 and 65535, inclusive"
+    if not 1 <= port <= _PORT_MAX:
+        message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
         errors.append(invalid(f"{path}.port", port, message))
     return errors
 
 
-def _review_errors(versions: list[str], path: str) -> list[FieldError]:
+def _review_version_errors(versions: list[str], path: str) -> list[FieldError]:
     """Field errors of `conversionReviewVersions`, one of which must be supported here."""
     versions_path = f"{path}.conversionReviewVersions"
     if not versions:

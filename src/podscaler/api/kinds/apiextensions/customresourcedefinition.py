@@ -19,8 +19,8 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 KEY = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a deleted definition until all its objects are gone."""
-
-HTTPS_PORT = 443
+_SERVICE_PORT = 443
+"""The default port of the Service of a conversion webhook."""
 
 
 def set_defaults(crd: Object) -> None:
@@ -35,10 +35,11 @@ def set_defaults(crd: Object) -> None:
     conversion = spec.setdefault("conversion", {"strategy": "None"})
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
-        service.setdefault("port", HTTPS_PORT)
+        service.setdefault("port", _SERVICE_PORT)
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the first status, in place; the controller adds names and conditions."""
     new["status"] = {"storedVersions": _stored_versions(new, [])}
 
 
@@ -56,7 +57,7 @@ def _stored_versions(crd: Object, old_names: list[str]) -> list[str]:
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """A write of the status changes nothing else, not even labels."""
+    """Keeps all but the status, even labels, in place; resourceVersion stays for the check of conflicts."""
     status = new.get("status") or {}
     status["storedVersions"] = status.get("storedVersions") or _stored_versions(old, [])
     resource_version = new["metadata"].get("resourceVersion", "")
@@ -67,18 +68,18 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _prepare_delete(crd: Object) -> None:
-    """The first delete adds FINALIZER and the condition Terminating; grace period and generation do not change."""
+    """Adds FINALIZER and the condition Terminating at the first delete, in place; grace period and generation stay."""
     metadata = crd["metadata"]
-    metadata.pop("deletionGracePeriodSeconds", None)
+    metadata.pop("deletionGracePeriodSeconds", None)  # kube-apiserver sets none on definitions
     if FINALIZER in (metadata.get("finalizers") or ()):
         return
     metadata.setdefault("finalizers", []).append(FINALIZER)
-    metadata["generation"] = max(1, metadata.get("generation", 1) - 1)
+    metadata["generation"] = max(1, metadata.get("generation", 1) - 1)  # undoes the increase of the delete
     crd_conditions.mark_for_deletion(crd, metadata["deletionTimestamp"])
 
 
 def _is_not_marked(crd: Object) -> bool:
-    """Whether no delete has marked the definition yet: the first delete only marks it."""
+    """The hook `is_held`: the first delete only sets the deletionTimestamp, even if there is no finalizer yet."""
     return "deletionTimestamp" not in crd["metadata"]
 
 

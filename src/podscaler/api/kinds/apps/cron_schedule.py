@@ -1,10 +1,11 @@
 """The schedule of a CronJob: its next times in a time zone.
 
-The record of CronJob checks schedules with it, and the CronJob controller reads the times. The times are computed by
-cronsim, which follows Debian's cron; fields are rewritten where robfig/cron, the library of upstream, differs.
+`api.kinds.apps.cronjob` validates schedules with it; `podscaler.controlplane.controllers.batch.cronjobs` starts Jobs at
+the times. The library cronsim, which follows Debian's cron, computes them; `_normalize` rewrites fields where
+robfig/cron, the library of Kubernetes, differs.
 
 Source: the documentation of cronsim and of robfig/cron v3.
-Differs: `@every` is refused; daylight saving time follows Debian's cron; the words of most errors are cronsim's.
+Differs: `@every` is rejected; daylight saving time follows Debian's cron; the texts of most errors are cronsim's.
 """
 
 import re
@@ -48,19 +49,16 @@ def parse_zone(name: str) -> ZoneInfo:
 
 
 class CronSchedule:
-    """A parsed schedule.
+    """A parsed schedule. Raises ScheduleError for a malformed one, and for numbers out of range.
 
     Args:
         schedule: five fields, or a macro such as `@hourly`.
         zone: the time zone of the fields; None: UTC.
-
-    Raises ScheduleError.
     """
 
     def __init__(self, schedule: str, zone: ZoneInfo | None = None) -> None:
         self._zone = zone or UTC
-        self._expression = _MACROS.get(schedule, schedule).replace("?", "*")
-        fields = self._expression.split()
+        fields = _MACROS.get(schedule, schedule).replace("?", "*").split()
         if schedule.startswith("@") and schedule not in _MACROS:
             raise ScheduleError(f"unrecognized descriptor: {schedule}")
         if not fields:
@@ -69,7 +67,7 @@ class CronSchedule:
             raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
         normalized = [_normalize(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True)]
         for index, field in enumerate(normalized):  # one by one: 31 February is valid, although it never comes
-            _check(" ".join(["*"] * index + [field] + ["*"] * (_FIELD_COUNT - index - 1)))
+            _check_by_cronsim(" ".join(["*"] * index + [field] + ["*"] * (_FIELD_COUNT - index - 1)))
         self._expression = " ".join(normalized)
 
     def next_ns(self, after_ns: int) -> int:
@@ -77,7 +75,7 @@ class CronSchedule:
 
         Raises ScheduleError for fields that are never met, such as 31 February.
         """
-        from cronsim import CronSim, CronSimError
+        from cronsim import CronSim, CronSimError  # late: only CronJobs need it
 
         after = datetime.fromtimestamp(after_ns // NANOSECONDS, UTC).astimezone(self._zone)
         try:
@@ -87,10 +85,12 @@ class CronSchedule:
 
 
 def _normalize(field: str, lowest: int, highest: int) -> str:
-    """A field as cronsim reads it with the meaning of robfig/cron. Raises ScheduleError for what only cronsim accepts.
+    """A field rewritten so that cronsim gives it robfig/cron's meaning.
 
-    Empty parts are left out; `5/15` goes up to the highest number. Of the day fields a step makes a list of `*`: with
-    `*` as a part only the other day field decides, and `*/2` is not `*`.
+    Raises ScheduleError for parts that robfig/cron rejects and cronsim may not.
+
+    `*/10` of the days of the month becomes `1,11,21,31`, as cronsim would take it for `*`, which leaves the choice of
+    days to the other day field; `5/15` of the minutes becomes `5-59/15`; a field with the part `*` becomes `*`.
 
     Args:
         lowest, highest: the range of the field's numbers.
@@ -102,13 +102,13 @@ def _normalize(field: str, lowest: int, highest: int) -> str:
         if match is None:
             raise ScheduleError(f'failed to parse int from {part}: strconv.Atoi: parsing "{part}": invalid syntax')
         low, high, step = match["low"], match["high"], match["step"]
-        top = high or low
-        if top.isdigit() and int(top) > highest:
-            raise ScheduleError(f"end of range ({int(top)}) above maximum ({highest}): {part}")
+        range_end = high or low
+        if range_end.isdigit() and int(range_end) > highest:
+            raise ScheduleError(f"end of range ({int(range_end)}) above maximum ({highest}): {part}")
         if low == "*" and step in (None, "1"):
             return "*"
-        is_day = highest in (31, 6)
-        if low == "*" and is_day and int(step) > 0:
+        is_day_field = highest in (31, 6)  # of the month, of the week
+        if low == "*" and is_day_field and int(step) > 0:  # cronsim rejects a step of 0
             rewritten.append(",".join(map(str, range(lowest, highest + 1, int(step)))))
         elif low != "*" and step is not None and high is None:
             rewritten.append(f"{low}-{highest}/{step}")
@@ -117,8 +117,8 @@ def _normalize(field: str, lowest: int, highest: int) -> str:
     return ",".join(rewritten)
 
 
-def _check(expression: str) -> None:
-    """Raise ScheduleError with cronsim's words for an invalid field."""
+def _check_by_cronsim(expression: str) -> None:
+    """Raises ScheduleError, with the text of cronsim's error, if cronsim does not accept the expression."""
     from cronsim import CronSim, CronSimError
 
     try:

@@ -19,8 +19,8 @@ from podscaler.api.resource import checks, label_selector, status_subresource, t
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
-_MAX_NAME_LENGTH = 52
-"""In characters: names of Jobs have at most 63, and the name of a Job ends in the time of its run."""
+_NAME_MAX_CHARACTERS = 52
+"""Names of Jobs have at most 63, and the name of a Job ends in the time of its run."""
 _HISTORY_LIMITS = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 _ZONE_PATH = "spec.timeZone"
 
@@ -49,16 +49,16 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     policy = spec.get("concurrencyPolicy", "")
     errors += checks.required_one_of(policy, "spec.concurrencyPolicy", _CONCURRENCY_POLICIES)
     errors += _template_errors(spec, old_spec)
-    for name in _HISTORY_LIMITS:
-        errors += checks.not_negative(spec.get(name), f"spec.{name}")
+    for field in _HISTORY_LIMITS:
+        errors += checks.not_negative(spec.get(field), f"spec.{field}")
     name = new["metadata"]["name"]
-    if old is None and len(name) > _MAX_NAME_LENGTH:
-        errors.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME_LENGTH} characters"))
+    if old is None and len(name) > _NAME_MAX_CHARACTERS:
+        errors.append(invalid("metadata.name", name, f"must be no more than {_NAME_MAX_CHARACTERS} characters"))
     return errors
 
 
 def _schedule_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
-    """Errors of the schedule; an old one with a time zone in it may stay."""
+    """Errors of the schedule; an update may keep a time zone in it (`TZ=...`), and such a schedule is not parsed."""
     path, schedule = "spec.schedule", spec.get("schedule", "")
     if not schedule:
         return [required(path)]
@@ -108,7 +108,7 @@ def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
 
 
 def _cells(cron_job: Object, now_ns: int) -> list[Any]:
-    """The cells of a table row: schedule, zone, suspended, active Jobs, time since the last one, containers."""
+    """The cells of a table row, in the order of the columns in RESOURCE."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     last_schedule_time, job_spec = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
     return [

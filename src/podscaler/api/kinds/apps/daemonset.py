@@ -1,7 +1,7 @@
 """Resource definition of DaemonSet (apps/v1): defaults, validation, the template generation, table.
 
-The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
-PartialObjectMetadata does not have it.
+The annotation GENERATION_ANNOTATION, the template generation, replaces a field that apps/v1 removed. Only the server
+changes it; `podscaler.controlplane.controllers.apps.daemonset_nodes` reads it.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
@@ -73,6 +73,7 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
 def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
+    # two loops: kube-apiserver reports percentages after amounts that are malformed or negative
     for name in ("maxUnavailable", "maxSurge"):
         errors += int_or_percent.amount_errors(rolling_update.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
@@ -94,29 +95,29 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 def _prepare_create(new: Object) -> None:
     """Sets the empty status and the first template generation, in place."""
     new["status"] = {**_EMPTY_STATUS}
-    _set_generation(new, max(template_generation(new), 1))
+    _set_template_generation(new, max(template_generation(new), 1))
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """Keeps the status, and counts a changed template in the generation, in place."""
+    """Keeps the status, and increases the template generation if the template changes, in place."""
     status_subresource.keep_status(new, old)
     is_template_changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
-    _set_generation(new, template_generation(old) + int(is_template_changed))
+    _set_template_generation(new, template_generation(old) + int(is_template_changed))
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     """Keeps the spec and the template generation, in place."""
     status_subresource.keep_spec(new, old)
-    _set_generation(new, template_generation(old))
+    _set_template_generation(new, template_generation(old))
 
 
 def _to_storage(daemon_set: Object) -> Object:
-    """Writes the generation annotation as a plain number, in place; without it the number is 0, as in Go.
+    """Writes the template generation as a plain number, in place; without the annotation it is 0, as in Go.
 
     Raises DecodeError if it is no int64.
     """
     generation = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION, "0")
-    _set_generation(daemon_set, _parse_int64(generation))
+    _set_template_generation(daemon_set, _parse_int64(generation))
     return daemon_set
 
 
@@ -132,13 +133,13 @@ def _parse_int64(number_text: str) -> int:
 
 
 def _managed_form(daemon_set: Object) -> Callable[[Object], Object]:
-    """The function by which the field manager sees the stored DaemonSet: with the generation that the client sent."""
+    """The hook `seen_by_managers`: managers own the template generation that `daemon_set`, the sent object, has."""
     sent_generation = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
     return partial(_with_sent_generation, sent_generation)
 
 
 def _with_sent_generation(sent_generation: str | None, daemon_set: Object) -> Object:
-    """A copy of the stored DaemonSet with the annotation as sent, so that the manager that sent it owns it."""
+    """The stored DaemonSet with the template generation as it was sent; None: the client sent none."""
     annotations = daemon_set["metadata"].get("annotations") or {}
     if sent_generation is None or sent_generation == annotations.get(GENERATION_ANNOTATION):
         return daemon_set
@@ -149,12 +150,12 @@ def _with_sent_generation(sent_generation: str | None, daemon_set: Object) -> Ob
 
 
 def template_generation(daemon_set: Object) -> int:
-    """The number of revisions of the template; 1 without a valid annotation."""
+    """The template generation; 1 without a valid annotation."""
     generation = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
     return int(generation) if generation.isascii() and generation.isdigit() else 1
 
 
-def _set_generation(daemon_set: Object, generation: int) -> None:
+def _set_template_generation(daemon_set: Object, generation: int) -> None:
     """Sets the annotation with the template generation, in place."""
     metadata = daemon_set.setdefault("metadata", {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION_ANNOTATION: str(generation)}

@@ -2,7 +2,7 @@
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of apps/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of apps/v1.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """A write of the status changes neither the spec nor the labels."""
+    """Keeps the spec and the labels, in place."""
     status_subresource.keep_spec(new, old)
     metadata = new["metadata"]
     metadata.pop("labels", None)
@@ -88,7 +88,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     return errors + workload_spec.replica_count_errors(status, "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
-def _content(deployment: Object) -> Any:
+def _spec_and_annotations(deployment: Object) -> Any:
     """The part whose changes increase the generation: the spec and the annotations, which its ReplicaSets inherit."""
     return {"spec": deployment.get("spec"), "annotations": deployment["metadata"].get("annotations") or {}}
 
@@ -122,7 +122,7 @@ RESOURCE = Resource(
         validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
-        spec_of=_content,
+        spec_of=_spec_and_annotations,
     ),
     printer=tables.named(
         "deployment",

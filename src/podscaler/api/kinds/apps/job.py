@@ -1,6 +1,7 @@
 """Resource definition of Job (batch/v1): defaults, the generated selector, validation, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. `job_policies`
+validates the policies; `cronjob` uses `set_defaults` and `spec_errors` for its Job template.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -13,15 +14,15 @@ from podscaler.api.machinery import instants, printing
 from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
 from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+from podscaler.base.clock import NANOSECONDS
 
 _ORPHANING_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
 _END_CONDITIONS = ("Complete", "Failed")
-_SHOWN_CONDITIONS = (*_END_CONDITIONS, "Suspended", "FailureTarget", "SuccessCriteriaMet")
-"""Types of conditions that the column STATUS shows; the first one that is true wins."""
-_SECOND_NS = 1_000_000_000
+_RUNNING_CONDITIONS = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+"""Types of conditions that the column STATUS shows while a Job has not ended; the first one that is true wins."""
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 _DEFAULT_BACKOFF_LIMIT = 6
@@ -31,7 +32,7 @@ _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 _MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
-_INDEXED_MAX = 100_000
+_INDEXED_PARALLELISM_MAX = 100_000
 _IMMUTABLE_FIELDS = (
     "completions",
     "selector",
@@ -41,6 +42,7 @@ _IMMUTABLE_FIELDS = (
     "managedBy",
 )
 _IMMUTABLE_REPORTED_LAST = ("successPolicy",)
+"""Reported after the template, in kube-apiserver's order."""
 _GO_TYPES = {"podFailurePolicy": "batch/v1.PodFailurePolicy", "successPolicy": "batch/v1.SuccessPolicy"}
 _SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 """The fields of a pod that may change in the template of a suspended Job, besides its node affinity."""
@@ -82,7 +84,10 @@ def _prepare_create(job: Object) -> None:
 
 
 def _generate_selector(spec: Object, metadata: Object) -> None:
-    """Makes the selector of a new Job select by its uid, and adds the labels to its template; in place."""
+    """Makes the selector of a new Job select by its uid, and adds `own_labels` to its template, in place.
+
+    Labels and selectors that the client sent stay: `_generated_selector_errors` reports them.
+    """
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
     for name, value in own_labels(metadata).items():
@@ -104,7 +109,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _status_text(job: Object) -> str:
-    """The column STATUS: the condition that ended the Job, else whether it terminates, is suspended or runs."""
+    """The column STATUS: the condition that ended the Job, else Terminating, one of _RUNNING_CONDITIONS or Running."""
     conditions = (job.get("status") or {}).get("conditions") or []
     true_types = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
     for condition_type in _END_CONDITIONS:
@@ -112,10 +117,10 @@ def _status_text(job: Object) -> str:
             return condition_type
     if job["metadata"].get("deletionTimestamp"):
         return "Terminating"
-    return next((condition_type for condition_type in _SHOWN_CONDITIONS if condition_type in true_types), "Running")
+    return next((condition_type for condition_type in _RUNNING_CONDITIONS if condition_type in true_types), "Running")
 
 
-def _completions(job: Object) -> str:
+def _completions_text(job: Object) -> str:
     """The column COMPLETIONS: `SUCCEEDED/COMPLETIONS`; without completions, of one or of the parallel pods."""
     spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
     completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
@@ -124,13 +129,13 @@ def _completions(job: Object) -> str:
     return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
-def _duration(job: Object, now_ns: int) -> str:
+def _duration_text(job: Object, now_ns: int) -> str:
     """The column DURATION: the time from the start to the end, or to now; empty before the start."""
     status = job.get("status") or {}
     if not status.get("startTime"):
         return ""
     end_ns = instants.parse(status["completionTime"]) if status.get("completionTime") else now_ns
-    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // _SECOND_NS)
+    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // NANOSECONDS)
 
 
 def _cells(job: Object, now_ns: int) -> list[Any]:
@@ -138,8 +143,8 @@ def _cells(job: Object, now_ns: int) -> list[Any]:
     spec = job["spec"]
     return [
         _status_text(job),
-        _completions(job),
-        _duration(job, now_ns),
+        _completions_text(job),
+        _duration_text(job, now_ns),
         *workload_spec.container_cells(job),
         label_selector.text(spec.get("selector")),
     ]
@@ -169,7 +174,7 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
     errors = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    errors += job_policies.manager_errors(spec.get("managedBy"))
+    errors += job_policies.managed_by_errors(spec.get("managedBy"))
     errors += _mode_errors(spec)
     errors += job_policies.policy_errors(spec)
     errors += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
@@ -201,8 +206,8 @@ def _mode_errors(spec: Object) -> list[FieldError]:
         return [invalid(f"spec.{field}", spec[field], detail) for field in set_fields]
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
-    message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
-    errors = checks.holds(parallelism <= _INDEXED_MAX, "spec.parallelism", parallelism, message)
+    message = f"must be less than or equal to {_INDEXED_PARALLELISM_MAX} when completion mode is Indexed"
+    errors = checks.holds(parallelism <= _INDEXED_PARALLELISM_MAX, "spec.parallelism", parallelism, message)
     return errors + job_policies.index_limit_errors(spec)
 
 
@@ -251,8 +256,8 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
     is_suspended = any(
         condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in conditions
     )
-    has_no_pods = not status.get("active") and (is_suspended or not status.get("startTime"))
-    is_changeable = old["spec"].get("suspend") and has_no_pods
+    is_stopped = not status.get("active") and (is_suspended or not status.get("startTime"))
+    is_changeable = old["spec"].get("suspend") and is_stopped
     if not is_changeable:
         if semantics.same(template, old_template):
             return []
@@ -265,13 +270,12 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
 
 
 def _with_changeable_fields(old_pod_spec: Object, new_pod_spec: Object) -> Object:
-    """The old spec of a pod with the new values of the fields that may change in a suspended Job."""
+    """The old spec of a pod with the new values of the fields that may change in a suspended Job; null means unset."""
     pod_spec = {**old_pod_spec, **{name: new_pod_spec.get(name) for name in _SCHEDULING_FIELDS}}
-    affinity = {
-        **(old_pod_spec.get("affinity") or {}),
-        "nodeAffinity": (new_pod_spec.get("affinity") or {}).get("nodeAffinity"),
-    }
-    affinity = {name: value for name, value in affinity.items() if value is not None}
+    new_node_affinity = (new_pod_spec.get("affinity") or {}).get("nodeAffinity")
+    merged_affinity = {**(old_pod_spec.get("affinity") or {}), "nodeAffinity": new_node_affinity}
+    affinity = {name: value for name, value in merged_affinity.items() if value is not None}
+    # without any terms the affinity is unset or empty, as the new one
     pod_spec["affinity"] = affinity if affinity or new_pod_spec.get("affinity") is not None else None
     for field in ("containers", "initContainers"):
         old_containers, new_containers = old_pod_spec.get(field) or [], new_pod_spec.get(field) or []

@@ -1,6 +1,7 @@
 """Validates a Job's policies: pod failure, success, replacement of pods, and limits of indexed Jobs.
 
-`job` and `cronjob` call it with the spec of a Job, which has all defaults. Paths of errors start with `spec`.
+`api.kinds.apps.job` calls it with the spec of a Job, which has all defaults; `cronjob` only `set_defaults`. Paths of
+errors start with `spec`.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -12,19 +13,21 @@ from podscaler.api.machinery.field import FieldError, duplicate, invalid, requir
 from podscaler.api.resource import checks, go_struct, references
 from podscaler.api.resource.resources import Object
 
-INDEXED: Final = "Indexed"
-RULES_MAX: Final = 20
-EXIT_CODES_MAX: Final = 255
-INDEXES_MAX_BYTES: Final = 64 * 1024
-MANAGER_MAX_BYTES: Final = 63
-ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
-OPERATORS: Final = ("In", "NotIn")
-STATUSES: Final = ("False", "True", "Unknown")
-REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
-MANY_COMPLETIONS: Final = 100_000
-"""Above this number of completions, a back-off limit per index limits parallelism to LIMIT_WITH_MANY."""
-LIMIT_WITH_MANY: Final = 10_000
-"""The most parallel pods, and the most failed indexes, of a Job with more than MANY_COMPLETIONS completions."""
+_INDEXED: Final = "Indexed"
+_RULES_MAX: Final = 20
+_CONDITIONS_MAX: Final = 20
+_EXIT_CODES_MAX: Final = 255
+_INDEXES_MAX_BYTES: Final = 64 * 1024
+_MANAGED_BY_MAX_BYTES: Final = 63
+_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
+_OPERATORS: Final = ("In", "NotIn")
+_STATUSES: Final = ("False", "True", "Unknown")
+_REPLACEMENT_POLICIES: Final = ("Failed", "TerminatingOrFailed")
+_FAILED_INDEXES_MAX: Final = 100_000
+_COMPLETIONS_SOFT_MAX: Final = 100_000
+"""Above this number of completions, a back-off limit per index limits parallelism to _LIMIT_ABOVE_SOFT_MAX."""
+_LIMIT_ABOVE_SOFT_MAX: Final = 10_000
+"""The most parallel pods, and the most failed indexes, of a Job with more than _COMPLETIONS_SOFT_MAX completions."""
 _FAILURE_RULES_PATH: Final = "spec.podFailurePolicy.rules"
 _SUCCESS_RULES_PATH: Final = "spec.successPolicy.rules"
 
@@ -53,33 +56,35 @@ def index_limit_errors(spec: Object) -> list[FieldError]:
         errors += checks.holds(
             max_failed <= completions, max_failed_path, max_failed, "must be less than or equal to completions"
         )
-        message = f"must be less than or equal to {MANY_COMPLETIONS}"
-        errors += checks.holds(max_failed <= MANY_COMPLETIONS, max_failed_path, max_failed, message)
-    if completions <= MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
+        highest_message = f"must be less than or equal to {_FAILED_INDEXES_MAX}"
+        errors += checks.holds(max_failed <= _FAILED_INDEXES_MAX, max_failed_path, max_failed, highest_message)
+    if completions <= _COMPLETIONS_SOFT_MAX or spec.get("backoffLimitPerIndex") is None:
         return errors
     if max_failed is None:
-        errors.append(required(max_failed_path, f"must be specified when completions is above {MANY_COMPLETIONS}"))
+        errors.append(required(max_failed_path, f"must be specified when completions is above {_COMPLETIONS_SOFT_MAX}"))
     message = (
-        f"must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and used with "
-        "backoff limit per index"
+        f"must be less than or equal to {_LIMIT_ABOVE_SOFT_MAX} when completions are above {_COMPLETIONS_SOFT_MAX} and "
+        "used with backoff limit per index"
     )
     for path, limited_value in (("spec.parallelism", parallelism), (max_failed_path, max_failed)):
-        errors += checks.holds(limited_value is None or limited_value <= LIMIT_WITH_MANY, path, limited_value, message)
+        errors += checks.holds(
+            limited_value is None or limited_value <= _LIMIT_ABOVE_SOFT_MAX, path, limited_value, message
+        )
     return errors
 
 
-def manager_errors(manager: str | None) -> list[FieldError]:
-    """The errors of `managedBy`; `manager` is None if it is not set."""
-    if manager is None:
+def managed_by_errors(managed_by: str | None) -> list[FieldError]:
+    """The errors of `managedBy`; None: it is not set."""
+    if managed_by is None:
         return []
-    errors = references.domain_path_errors(manager, "spec.managedBy")
-    is_long = len(manager.encode()) > MANAGER_MAX_BYTES
-    return [*errors, too_long("spec.managedBy", MANAGER_MAX_BYTES)] if is_long else errors
+    errors = references.domain_path_errors(managed_by, "spec.managedBy")
+    is_long = len(managed_by.encode()) > _MANAGED_BY_MAX_BYTES
+    return [*errors, too_long("spec.managedBy", _MANAGED_BY_MAX_BYTES)] if is_long else errors
 
 
 def _replacement_errors(spec: Object) -> list[FieldError]:
     """Field errors of `podReplacementPolicy`; with a pod failure policy only `Failed` is supported."""
-    supported = REPLACEMENTS if spec.get("podFailurePolicy") is None else ("Failed",)
+    supported = _REPLACEMENT_POLICIES if spec.get("podFailurePolicy") is None else ("Failed",)
     return checks.optional_one_of(spec.get("podReplacementPolicy"), "spec.podReplacementPolicy", supported)
 
 
@@ -89,7 +94,7 @@ def _failure_policy_errors(spec: Object) -> list[FieldError]:
     if policy is None:
         return []
     rules = policy.get("rules") or []
-    errors = [too_many(_FAILURE_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
+    errors = [too_many(_FAILURE_RULES_PATH, len(rules), _RULES_MAX)] if len(rules) > _RULES_MAX else []
     pod_spec = (spec.get("template") or {}).get("spec") or {}
     container_names = {
         container.get("name", "")
@@ -115,17 +120,19 @@ def _rule_errors(spec: Object, rule: Object, path: str, container_names: set[str
         message = "requires the backoffLimitPerIndex to be set"
         errors = checks.holds(spec.get("backoffLimitPerIndex") is not None, f"{path}.action", action, message)
     else:
-        errors = _choice_errors(action, f"{path}.action", ACTIONS)
+        errors = _choice_errors(action, f"{path}.action", _ACTIONS)
     if exit_codes is not None:
         errors += _exit_code_errors(exit_codes, f"{path}.onExitCodes", container_names)
-    if len(conditions) > RULES_MAX:
-        errors.append(too_many(f"{path}.onPodConditions", len(conditions), RULES_MAX))
+    if len(conditions) > _CONDITIONS_MAX:
+        errors.append(too_many(f"{path}.onPodConditions", len(conditions), _CONDITIONS_MAX))
     errors += checks.each(conditions, f"{path}.onPodConditions", _condition_errors)
-    if (exit_codes is not None) == bool(conditions):
-        problem = "both OnExitCodes and OnPodConditions is not supported"
-        detail = f"specifying {problem if conditions else 'one of OnExitCodes and OnPodConditions is required'}"
-        errors.append(FieldError("FieldValueInvalid", path, f"Invalid value: {detail}"))
-    return errors
+    detail = ""
+    if exit_codes is not None and conditions:
+        detail = "specifying both OnExitCodes and OnPodConditions is not supported"
+    elif exit_codes is None and not conditions:
+        detail = "specifying one of OnExitCodes and OnPodConditions is required"
+    # not `invalid`: kube-apiserver does not show the value
+    return [*errors, FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")] if detail else errors
 
 
 def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[FieldError]:
@@ -139,13 +146,13 @@ def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[Fi
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:
     """Field errors of a condition of pods in a rule: its type and status."""
     errors = checks.well_formed(condition.get("type", ""), f"{path}.type", names.label_key_errors)
-    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", STATUSES)
+    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", _STATUSES)
 
 
 def _exit_code_errors(requirement: Object, path: str, container_names: set[str]) -> list[FieldError]:
-    """Field errors of `onExitCodes`: the codes must be ordered and unique, and not 0 for the operator In."""
+    """Field errors of `onExitCodes`: its codes are ordered and unique; `container_names` are those of the template."""
     operator, container_name = requirement.get("operator", ""), requirement.get("containerName")
-    errors = _choice_errors(operator, f"{path}.operator", OPERATORS)
+    errors = _choice_errors(operator, f"{path}.operator", _OPERATORS)
     message = "must be one of the container or initContainer names in the pod template"
     errors += checks.holds(
         container_name is None or container_name in container_names, f"{path}.containerName", container_name, message
@@ -154,8 +161,8 @@ def _exit_code_errors(requirement: Object, path: str, container_names: set[str])
     values_path = f"{path}.values"
     if not exit_codes:
         errors.append(invalid(values_path, requirement.get("values"), "at least one value is required"))
-    elif len(exit_codes) > EXIT_CODES_MAX:
-        errors.append(too_many(values_path, len(exit_codes), EXIT_CODES_MAX))
+    elif len(exit_codes) > _EXIT_CODES_MAX:
+        errors.append(too_many(values_path, len(exit_codes), _EXIT_CODES_MAX))
     earlier_codes: set[int] = set()
     for index, exit_code in enumerate(exit_codes):
         if operator == "In" and exit_code == 0:
@@ -171,7 +178,7 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
     policy = spec.get("successPolicy")
     if policy is None:
         return []
-    if spec.get("completionMode") != INDEXED:
+    if spec.get("completionMode") != _INDEXED:
         printed = go_struct.printed(policy, "batch/v1.SuccessPolicy")
         return [invalid("spec.successPolicy", printed, "requires indexed completion mode")]
     rules = policy.get("rules") or []
@@ -179,7 +186,7 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
         return [
             required(_SUCCESS_RULES_PATH, "at least one rules must be specified when the successPolicy is specified")
         ]
-    errors = [too_many(_SUCCESS_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
+    errors = [too_many(_SUCCESS_RULES_PATH, len(rules), _RULES_MAX)] if len(rules) > _RULES_MAX else []
     completions = spec.get("completions")
     if completions is None:  # reported by the validation of the completion mode
         return errors
@@ -195,21 +202,21 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
     if succeeded_count is None and index_list is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     if index_list is not None:
-        field = f"{path}.succeededIndexes"
-        if len(index_list) > INDEXES_MAX_BYTES:
-            errors.append(too_long(field, INDEXES_MAX_BYTES))
+        indexes_path = f"{path}.succeededIndexes"
+        if len(index_list) > _INDEXES_MAX_BYTES:
+            errors.append(too_long(indexes_path, _INDEXES_MAX_BYTES))
         try:
             index_count = count_indexes(index_list, completions)
         except IndexesError as error:
-            errors.append(invalid(field, index_list, f"error parsing succeededIndexes: {error}"))
+            errors.append(invalid(indexes_path, index_list, f"error parsing succeededIndexes: {error}"))
     if succeeded_count is not None:
-        field, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
-        errors += checks.not_negative(succeeded_count, field)
+        count_path, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
+        errors += checks.not_negative(succeeded_count, count_path)
         completions_message = message_format.format(completions, "specified completions")
-        errors += checks.holds(succeeded_count <= completions, field, succeeded_count, completions_message)
+        errors += checks.holds(succeeded_count <= completions, count_path, succeeded_count, completions_message)
         index_count_message = message_format.format(index_count, "indexes in the specified succeededIndexes field")
         errors += checks.holds(
-            index_list is None or succeeded_count <= index_count, field, succeeded_count, index_count_message
+            index_list is None or succeeded_count <= index_count, count_path, succeeded_count, index_count_message
         )
     return errors
 

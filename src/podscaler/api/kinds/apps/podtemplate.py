@@ -1,4 +1,4 @@
-"""Resource definition of PodTemplate (core/v1): a pod template by itself, which nothing here uses.
+"""Resource definition of PodTemplate (core/v1): a pod template by itself, which no controller uses.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 

@@ -3,7 +3,7 @@
 RESOURCE and REPLICATION_CONTROLLER register the functions of this module; `api.kinds.catalog` lists them for the API
 server.
 
-Source: golden captures; the API reference of apps/v1 and core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of apps/v1 and core/v1.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from podscaler.api.resource import label_selector, metadata, scale_mappings, sta
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _LIMITED_COUNTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+"""Counts of the status that must not be above `replicas`."""
 _COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 
 

@@ -3,7 +3,8 @@
 RESOURCE and CONTROLLER_REVISION register the functions of this module; `api.kinds.catalog` lists them for the API
 server.
 
-Source: golden captures; the API reference of apps/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of apps/v1. Differs: the data of a revision are
+compared by their meaning; kube-apiserver compares their bytes.
 """
 
 from typing import Any
@@ -17,6 +18,7 @@ from podscaler.api.resource import checks, go_struct, scale_mappings, semantics,
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _LIMITED_COUNTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+"""Counts of the status that must not be above `replicas`."""
 _COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 _MANAGEMENT_POLICIES = ("OrderedReady", "Parallel")
 _RETENTION_FIELD = "persistentVolumeClaimRetentionPolicy"
@@ -79,7 +81,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _create_errors(spec: Object) -> list[FieldError]:
-    """The errors of fields that cannot change later: the name of the Service, the claim templates."""
+    """The errors of serviceName and claim templates, which are validated only on create, as they cannot change."""
     service = spec.get("serviceName", "")
     errors = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
@@ -88,7 +90,7 @@ def _create_errors(spec: Object) -> list[FieldError]:
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """The warnings for a StatefulSet."""
+    """The warnings for a StatefulSet: those about its template, and one about a negative revisionHistoryLimit."""
     messages = pod_warnings.of_template(new, old)
     if new["spec"].get("revisionHistoryLimit", 0) < 0:
         message = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -195,7 +197,7 @@ def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
     return errors + checks.not_negative(revision, "revision")
 
 
-def _controller(revision: Object) -> str:
+def _owner_text(revision: Object) -> str:
     """The column CONTROLLER of a revision: `KIND.GROUP/NAME` of its owner, such as `statefulset.apps/web`."""
     owners = revision["metadata"].get("ownerReferences") or []
     owner = next((reference for reference in owners if reference.get("controller")), None)
@@ -216,6 +218,6 @@ CONTROLLER_REVISION = Resource(
         "revision",
         Column("Controller", description="Whose template it keeps."),
         Column("Revision", description="Its place in the history; the highest is the newest."),
-        cells=lambda revision, _now_ns: [_controller(revision), revision.get("revision", 0)],
+        cells=lambda revision, _now_ns: [_owner_text(revision), revision.get("revision", 0)],
     ),
 )

@@ -1,10 +1,10 @@
 """Validation and table columns that all kinds with a pod template share: replicas, selector, template, status.
 
-Called by the records of those kinds and of PodDisruptionBudget. `spec`, `status` and `template` arguments are those
-parts of the object as JSON objects. Field errors have the paths that all these kinds share: `spec.selector`,
-`spec.template`, ...
+Called by the records of those kinds in this package, and of PodDisruptionBudget. `spec`, `status` and `template`
+arguments are those parts of the object as JSON objects. Field errors have the paths that all these kinds share:
+`spec.selector`, `spec.template`, ...
 
-Source: golden captures of rejected workloads; the API reference of apps/v1.
+Source: responses of kube-apiserver to rejected workloads (tests/conformance/golden); the API reference of apps/v1.
 """
 
 from podscaler.api.kinds.pods import pod_validation
@@ -19,18 +19,18 @@ def count_errors(spec: Object, *fields: str) -> list[FieldError]:
     return [error for field in fields for error in checks.not_negative(spec.get(field), f"spec.{field}")]
 
 
-def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[FieldError]:
+def selector_errors(spec: Object, kind: str, *, is_validated: bool = False) -> list[FieldError]:
     """The errors of `spec.selector`, which must be valid and not empty.
 
     Args:
         spec: the spec of the workload.
         kind: the name of the kind in a message.
-        is_valid: whether the caller has validated the selector already: only an empty or missing one is an error then.
+        is_validated: whether the caller has validated the selector: only an empty or missing one is an error then.
     """
     selector = spec.get("selector")
     if selector is None:
         return [required("spec.selector")]
-    errors = [] if is_valid else label_selector.validate(selector, "spec.selector")
+    errors = [] if is_validated else label_selector.validate(selector, "spec.selector")
     if label_selector.is_empty(selector):
         errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     return errors
@@ -43,7 +43,7 @@ def selector_and_template_errors(spec: Object, old_spec: Object | None) -> list[
     """
     selector = spec.get("selector")
     malformed_errors = label_selector.validate(selector, "spec.selector") if selector else []
-    errors = malformed_errors + selector_errors(spec, "deployment", is_valid=True)
+    errors = malformed_errors + selector_errors(spec, "deployment", is_validated=True)
     if malformed_errors:
         return [*errors, invalid("spec.selector", selector, "invalid label selector")]
     return errors + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
@@ -87,7 +87,7 @@ def restart_errors(template: Object, kind: str) -> list[FieldError]:
 
 
 def immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
-    """The error of a changed `spec.<field>`."""
+    """The error of a changed `spec.<field>`; an empty value and a missing one are the same."""
     new_value, old_value = new["spec"].get(field), old["spec"].get(field)
     is_same = semantics.same(new_value or None, old_value or None)
     return checks.holds(is_same, f"spec.{field}", new_value, checks.IMMUTABLE)

@@ -3,10 +3,10 @@
     alpha/target.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "10"}]}'
     alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "12"}]}'
 
-A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `podscaler
-convert` replaces the annotations by such metrics (`expand`); the algorithm of Kubernetes 1.1 reads the targets in
-addition to the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as
-upstream's does since 1.6.
+A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `conversion`
+replaces the annotations by such metrics (`expand`); the emulation of Kubernetes 1.1 reads the targets in addition to
+the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as upstream's
+does since 1.6.
 
 Source: the CustomMetricTargetList and CustomMetricCurrentStatusList of Kubernetes 1.2 (extensions/v1beta1).
 """
@@ -72,12 +72,12 @@ def expand(autoscaler: Object) -> Expanded:
 
     The annotations TARGETS and STATUSES are removed; one that cannot be read stays. The argument is not changed.
     """
-    errors: dict[str, str] = {}
+    expanded, errors = autoscaler, {}
     for key, metrics_annotation, value_field in (
         (TARGETS, hpa_annotations.METRICS, "targetAverageValue"),
         (STATUSES, hpa_annotations.CURRENT_METRICS, "currentAverageValue"),
     ):
-        annotations = hpa_annotations.annotations_of(autoscaler)
+        annotations = hpa_annotations.annotations_of(expanded)
         if key not in annotations:
             continue
         try:
@@ -92,7 +92,7 @@ def expand(autoscaler: Object) -> Expanded:
         other_annotations = {
             name: value for name, value in annotations.items() if name not in (key, metrics_annotation)
         }
-        if metrics := [*(hpa_annotations.find_value(autoscaler, metrics_annotation) or []), *pods_metrics]:
+        if metrics := [*(hpa_annotations.find_value(expanded, metrics_annotation) or []), *pods_metrics]:
             other_annotations[metrics_annotation] = hpa_annotations.encode(metrics)
-        autoscaler = {**autoscaler, "metadata": {**autoscaler["metadata"], "annotations": other_annotations}}
-    return Expanded(autoscaler, errors)
+        expanded = {**expanded, "metadata": {**expanded["metadata"], "annotations": other_annotations}}
+    return Expanded(expanded, errors)

@@ -1,6 +1,7 @@
 """Converts a HorizontalPodAutoscaler to any of its API versions, and lists the losses of the conversion.
 
-Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
+Called by `podscaler.cli.commands.convert`. The API server converts by the same records (VERSIONS); only the list of
+losses is made here. A new version: its conversion module, its record in `hpa_removed_versions`, and _ANNOTATIONS_READ.
 
     converted = conversion.convert(autoscaler, "autoscaling/v1")
     converted.obj        {"kind": ..., "apiVersion": "autoscaling/v1", ...}
@@ -56,7 +57,7 @@ _ANNOTATIONS_READ = {
 """apiVersion -> the reserved annotations (`hpa_annotations`) that the version reads; it drops the others."""
 
 _WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VERSION})
-"""The versions of the releases that had custom metrics in annotations, which become metrics."""
+"""The versions of the releases that had custom metrics in annotations, which `alpha_custom_metrics` expands."""
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
 _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
 """(section of an autoscaler, its field with a list of metrics)."""
@@ -100,17 +101,16 @@ def convert(autoscaler: Object, to: str) -> Converted:
     source_version = autoscaler["apiVersion"]
     has_alpha_metrics = source_version in _WITH_ALPHA_METRICS
     expanded = alpha_custom_metrics.expand(autoscaler) if has_alpha_metrics else Expanded(autoscaler, {})
-    autoscaler = expanded.obj
-    stored = _stored_form(autoscaler, source_version)
+    stored = _stored_form(expanded.obj, source_version)
     target = VERSIONS[to].from_storage(semantics.copied(stored))
     returned = _stored_form(target, to)
-    if not _has_status(autoscaler):
-        for converted in (stored, target, returned):
-            converted.pop("status", None)
+    if not _has_status(expanded.obj):  # without one, all forms have the default status
+        for form in (stored, target, returned):
+            form.pop("status", None)
     annotation_losses = [
         Loss(f'metadata.annotations["{key}"]', f"{message}; it stays") for key, message in expanded.errors.items()
     ]
-    losses = [*annotation_losses, *_losses_on_reading(autoscaler), *_losses_between(stored, returned, to)]
+    losses = [*annotation_losses, *_losses_on_reading(expanded.obj), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
@@ -180,15 +180,16 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, version: str
             yield from _differences(old[index], new[new_position], f"{path}[{index}]", version)
     kept_positions = [new_position for new_position in new_positions if new_position is not None]
     if kept_positions != sorted(kept_positions):
-        old_indexes = [index for index, new_position in enumerate(new_positions) if new_position is not None]
-        old_indexes.sort(key=lambda index: new_positions[index] or 0)
+        moves = [(position, index) for index, position in enumerate(new_positions) if position is not None]
+        old_indexes = [index for _, index in sorted(moves)]
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 
 def _match_metrics(old: list[Object], new: list[Object]) -> list[int | None]:
     """The position of each old metric in `new`, None for a lost one.
 
-    A metric is matched with one of equal content; the rest by equal type, the first of a type with the first.
+    A metric is matched with one of equal content; the rest by equal type, the first of a type with the first. Of
+    [cpu 50%, qps 10] and [qps 10, cpu 60%] the positions are [1, 0].
     """
     new_positions: list[int | None] = [None] * len(old)
     unmatched = set(range(len(new)))

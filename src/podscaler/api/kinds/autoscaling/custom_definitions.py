@@ -33,7 +33,7 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class KindNames:
-    """The names of a kind: `PodAutoscaler`, `podautoscalers`, `pa`, and a category such as `all`."""
+    """The names of a kind: `PodAutoscaler`, `podautoscalers`, `pa`, and a category for kubectl, such as `all`."""
 
     kind: str
     plural: str

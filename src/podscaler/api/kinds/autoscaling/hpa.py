@@ -1,8 +1,8 @@
 """Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Defaults are in
-`hpa_defaults`, validation in `hpa_validation`, the conversion of v1 in `hpa_v1`; older versions in
-`hpa_removed_versions`.
+`hpa_defaults`, validation in `hpa_validation`, the conversion of v1 in `hpa_v1`; older versions are in
+`hpa_removed_versions`, which replaces this record where they are served.
 
 Source: docs/spec/api.md.
 """
@@ -22,7 +22,7 @@ def _to_storage(hpa: Object) -> Object:
 
 
 def complete(hpa: Object) -> Object:
-    """Sets all defaults of v2 in a stored object, in place; one that was written in an older version may lack some."""
+    """Sets all defaults of v2 in a stored object, in place, and returns it; one of an older version may lack some."""
     hpa_defaults.set_v2_defaults(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
@@ -47,7 +47,7 @@ def _complete_spec(hpa: Object) -> Object:
 
 
 def _managed_form(hpa: Object) -> Callable[[Object], Object]:
-    """The function by which the field manager sees the stored object (`Strategy.seen_by_managers`).
+    """The hook `seen_by_managers`; `hpa` is the sent object.
 
     An empty list of current metrics is stored as null; the manager that sent the empty list owns the field.
     """

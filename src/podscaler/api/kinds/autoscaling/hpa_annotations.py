@@ -2,9 +2,9 @@
 
     autoscaling.alpha.kubernetes.io/metrics: '[{"type":"Pods","pods":{"metricName":"qps",...}}]'      an object of v1
 
-Called by the conversions of those versions. The annotations (RESERVED) belong to the conversion: no version has one
-that its conversion does not write, and none is stored. Functions replace members of the given object, and never change
-the members' values.
+Called by the conversions of those versions (`hpa_v1` and its like) and by `conversion`. The annotations (RESERVED)
+belong to the conversion: no version has one that its conversion does not write, and none is stored. Functions replace
+members of the given object, and never change the members' values.
 
 The JSON in annotations is read as by Go: keys match in any case, unknown keys are skipped, null counts as absent,
 missing fields without `omitempty` get Go's zero. An annotation with a value of the wrong type counts as absent.
@@ -69,7 +69,10 @@ def read_list(value: Any, message: str) -> list[Any]:
 
 
 def _read_struct(value: Any, message: str) -> Object:
-    """A JSON object as Go reads it into a struct: names in any case, unknown fields dropped, zero values added."""
+    """A JSON object as Go reads it into a struct: names in any case, unknown fields dropped, zero values added.
+
+    Raises ValueError for a value of the wrong type, also in a field.
+    """
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
     fields, names_by_folded_name, always_present = _fields(message)
@@ -98,7 +101,7 @@ def _is_always_present(field: Field) -> bool:
 
 
 def _read_field(value: Any, field: Field) -> Any:
-    """The value of a field: a list, a map or a single value."""
+    """The value of a field: a list, a map or a single value. Raises ValueError for a wrong type."""
     if field.repeated:
         return read_list(value, field.type)
     if not field.map:
@@ -183,7 +186,7 @@ def behavior_annotation(spec: Object) -> dict[str, str]:
 
 
 def _go_rules(rules: Object | None) -> Object | None:
-    """Scaling rules in the spelling of the annotation, which has Go's field names."""
+    """Scaling rules with Go's field names: upstream writes its internal type, which has no JSON names."""
     if rules is None:
         return None
     policies = rules.get("policies")

@@ -1,7 +1,9 @@
 """Sets the API defaults of HorizontalPodAutoscaler (autoscaling/v1 and v2), in place.
 
 The record `hpa` calls these functions before validation; and again when an object is read, so that an object stored
-through v1, which has no behavior, has the defaults of v2.
+through v1, which has no behavior, has the defaults of v2. `podscaler.lint`, `podscaler.explain` and
+`podscaler.controller.informers.custom_autoscaler` complete autoscalers that no API server has read.
+`pod_autoscaler_schema` has the same defaults in the schema of PodAutoscaler.
 
 Source: docs/spec/api.md 1 (Types).
 """
@@ -48,7 +50,7 @@ def set_status_defaults(hpa: Object) -> None:
 
 
 def scaling_rules() -> dict[str, Object]:
-    """The defaults of a behavior: those of `scaleUp` and of `scaleDown`."""
+    """The defaults of a behavior by direction; a missing window of `scaleDown` is a flag of the controller."""
     scale_up = {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",

@@ -7,7 +7,7 @@ The version is autoscaling/v1 with other names:
 All other fields of v2 are in the annotations of v1 (`hpa_v1`). The namespace of a scaleRef, and a subresource other
 than `scale`, have no fields in later versions and are lost.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource. Arguments are not changed.
 
 Source: the design of Kubernetes 1.1 (horizontal pod autoscaling).
 """

@@ -1,7 +1,7 @@
 """The records of HorizontalPodAutoscaler with the versions that kube-apiserver no longer serves (v2beta2 and older).
 
-`podscaler up` uses them in place of the record in `hpa` where the user requests old versions; `podscaler convert` and
-`podscaler lint` always do. Objects are stored in the same form with and without them.
+`podscaler up` uses them in place of the record in `hpa` where the user requests old versions; `podscaler convert`,
+`podscaler lint` and simulations always do. Objects are stored in the same form with and without them.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' release notes for the releases that deprecated and removed
 each version.
@@ -30,7 +30,7 @@ def _deprecation_warning(api_version: str, deprecated_in: str, removed_in: str) 
 
 
 def _version(module: Any, default: Callable[[Object], None], *, deprecated_in: str, removed_in: str) -> Version:
-    """Resource definition of a version.
+    """The record of a removed version of autoscalers.
 
     Args:
         module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.

@@ -1,6 +1,7 @@
 """The table that `kubectl get hpa` prints: `web  Deployment/web  cpu: 40%/80%  1  10  3  5d`.
 
-PRINTER is part of the record in `hpa`.
+PRINTER is part of `hpa.RESOURCE`; `podscaler.cli.diagnosis.list_autoscalers` shows `targets`, too. A new column:
+in PRINTER and in `_cells`, in the same order.
 
 Source: docs/spec/api.md 7 (Table output).
 """
@@ -20,6 +21,7 @@ _SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
 }
+"""Type of a metric -> its field with the source."""
 
 
 def _cells(hpa: Object, _now_ns: int) -> list[Any]:
@@ -104,4 +106,5 @@ def _resource_text(target: Object, current_amounts: Object | None) -> str:
 
 
 def _current_text(current_amounts: Object | None, field: str) -> str:
+    """The amount in `field` of a metric's `current`, `<unknown>` without one."""
     return str((current_amounts or {}).get(field, printing.UNKNOWN))

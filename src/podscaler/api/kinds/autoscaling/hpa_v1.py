@@ -3,7 +3,7 @@
 v1 has one metric, cpu utilization; everything else is in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
-Called by the record in `hpa`. Arguments are not changed.
+Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed.
 
 Source: docs/spec/api.md 4.
 """
@@ -60,12 +60,16 @@ def _status_to_v2(hpa: Object) -> Object:
 
 
 def from_v2(hpa: Object) -> Object:
-    """The v1 form of a v2 object, which has its defaults."""
+    """The v1 form of a v2 object, which has its defaults; of several cpu targets, v1 has the first."""
     converted: Object = {**hpa, "apiVersion": "autoscaling/v1"}
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     hpa_annotations.set_reserved(converted, _annotations(spec, status))
     converted["spec"] = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
-    cpu_targets_pct = [metric["resource"]["target"]["averageUtilization"] for metric in _cpu_metrics(spec)]
+    cpu_targets_pct = [
+        metric["resource"]["target"]["averageUtilization"]
+        for metric in spec.get("metrics") or []
+        if _is_cpu_utilization(metric, "target")
+    ]
     if cpu_targets_pct:
         converted["spec"]["targetCPUUtilizationPercentage"] = cpu_targets_pct[0]
     converted["status"] = _status_from_v2(status)
@@ -73,7 +77,7 @@ def from_v2(hpa: Object) -> Object:
 
 
 def _status_from_v2(status: Object) -> Object:
-    """The fields of the status that v1 has; the last CPU utilization counts."""
+    """The fields of the status that v1 has; of several cpu utilizations the last one, as upstream."""
     converted: Object = {name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status}
     converted["currentReplicas"] = status.get("currentReplicas", 0)
     converted["desiredReplicas"] = status.get("desiredReplicas", 0)
@@ -92,11 +96,6 @@ def _is_cpu_utilization(metric: Object, amounts_field: str) -> bool:
     source = metric.get("resource") or {}
     utilization = (source.get(amounts_field) or {}).get("averageUtilization")
     return metric.get("type") == "Resource" and source.get("name") == "cpu" and utilization is not None
-
-
-def _cpu_metrics(spec: Object) -> list[Object]:
-    """The metrics of a spec that v1 has a field for."""
-    return [metric for metric in spec.get("metrics") or [] if _is_cpu_utilization(metric, "target")]
 
 
 def _annotations(spec: Object, status: Object) -> dict[str, str]:

@@ -3,7 +3,7 @@
 v2alpha1 is v2beta1 without External and ContainerResource metrics, and without selectors. Such metrics are in v1's
 annotation for metrics, their values in v1's annotation for current metrics; converted back they come first, as in v1.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource. Arguments are not changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions); the proposal of the version (HPA with arbitrary
 metrics).
@@ -32,9 +32,9 @@ def to_v2(hpa: Object) -> Object:
     for section, list_field, annotation in _METRIC_LISTS:
         annotated_metrics: list[Any] = hpa_annotations.find_value(hpa, annotation) or []
         if annotated_metrics:
-            content = hpa.get(section) or {}
-            converted[section] = {**content, list_field: annotated_metrics + (content.get(list_field) or [])}
-    converted["spec"] = {**(converted.get("spec") or {})}
+            fields = hpa.get(section) or {}
+            converted[section] = {**fields, list_field: annotated_metrics + (fields.get(list_field) or [])}
+    converted["spec"] = {**(converted.get("spec") or {})}  # a copy, as the defaults are set in place
     hpa_v2beta1.set_defaults(converted)
     return hpa_v2beta1.to_v2(converted)
 
@@ -64,8 +64,8 @@ def _is_v2alpha1(metric: Object) -> bool:
     return not has_selector and not any(source in metric for source in _LATER_SOURCES)
 
 
-def _with_metrics(content: Object, list_field: str, metrics: list[Object]) -> Object:
-    """`content` with its list `list_field` set to `metrics`; an empty list is left out of a spec, null in a status."""
+def _with_metrics(section: Object, list_field: str, metrics: list[Object]) -> Object:
+    """A section with its list `list_field` set to `metrics`; an empty list is left out of a spec, null in a status."""
     if metrics or list_field != "metrics":
-        return {**content, list_field: metrics or None}
-    return {key: value for key, value in content.items() if key != list_field}
+        return {**section, list_field: metrics or None}
+    return {key: value for key, value in section.items() if key != list_field}

@@ -2,7 +2,8 @@
 
 v2beta1 has metrics in the flat form (`hpa_flat_metrics`), and the behavior in an annotation.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource; `hpa_v2alpha1` converts through it. Arguments are not
+changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
@@ -24,7 +25,7 @@ def set_defaults(hpa: Object) -> None:
 
 
 def to_v2(hpa: Object) -> Object:
-    """The v2 form of a v2beta1 object."""
+    """The v2 form of a decoded v2beta1 object; an annotation that cannot be read counts as absent."""
     spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
     flat_metrics = hpa_annotations.read_list(spec.get("metrics") or [], hpa_flat_metrics.SPEC)
     spec["metrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in flat_metrics]

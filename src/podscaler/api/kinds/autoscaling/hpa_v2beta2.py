@@ -3,7 +3,8 @@
 v2beta2 is v2 without tolerances, which are quantities in two annotations, and without the observedGeneration of
 conditions, which is lost.
 
-Called by the record in `hpa_removed_versions`. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource; `hpa_v2beta1` uses `status_from_v2`. Arguments are not
+changed.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' annotations scale-up-tolerance and scale-down-tolerance.
 """
@@ -38,14 +39,16 @@ def to_v2(hpa: Object) -> Object:
 
 
 def _with_tolerances(behavior: Object | None, annotations: dict[str, str]) -> Object | None:
-    """A behavior with the tolerances of the annotations; None without a behavior and without such annotations."""
+    """A behavior with the tolerances of the annotations; None without a behavior and without such annotations.
+
+    Raises DecodeError for an annotation that is no quantity.
+    """
+    rules_by_direction = {}
     for direction, annotation in _TOLERANCES.items():
         if annotation in annotations:
-            behavior = behavior or {}
-            rules = behavior.get(direction) or {}
             tolerance = _parse_tolerance(annotation, annotations[annotation])
-            behavior = {**behavior, direction: {**rules, "tolerance": tolerance}}
-    return behavior
+            rules_by_direction[direction] = {**((behavior or {}).get(direction) or {}), "tolerance": tolerance}
+    return {**(behavior or {}), **rules_by_direction} if rules_by_direction else behavior
 
 
 def _parse_tolerance(annotation: str, quantity_text: str) -> str:

@@ -1,7 +1,10 @@
 """Validates HorizontalPodAutoscaler (autoscaling/v2): replicas, scaled object, metrics, behavior, status.
 
-Called by the record in `hpa`. Errors come in kube-apiserver's order. A new metric source: add it to `_METRIC_TYPES`,
-`_SOURCES` and `_source_errors`. Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects.
+Called by `hpa`, whose RESOURCE has it as hooks, and for autoscalers that no API server validates by `podscaler.lint`,
+`podscaler.explain` and `podscaler.controller.informers.custom_autoscaler`. Errors come in kube-apiserver's order. A new
+metric source: add it to `_METRIC_TYPES`, `_SOURCES` and `_source_errors`. A bound is also in `pod_autoscaler_schema`.
+Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects; their quantities were checked when they
+were decoded.
 
 Source: docs/spec/api.md 2 (Validation).
 """
@@ -15,13 +18,15 @@ from podscaler.api.resource import checks, references
 from podscaler.api.resource.resources import Object
 
 _TYPES_FOR_ZERO_REPLICAS = ("Object", "External")
-MAX_WINDOW_S = 3600
-MAX_PERIOD_S = 1800
+WINDOW_MAX_S = 3600
+PERIOD_MAX_S = 1800
+"""Bounds of stabilization windows, and of the periods of policies."""
 
 _SELECT_POLICIES = ("Disabled", "Max", "Min")
 _POLICY_TYPES = ("Percent", "Pods")
 _METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _SOURCES = ("object", "external", "pods", "resource", "containerResource")
+"""The fields of a metric with its source; of several the first in this order is checked, as upstream."""
 _TARGET_TYPES = ("Utilization", "Value", "AverageValue")
 
 
@@ -90,11 +95,8 @@ def _replica_bound_errors(spec: Object, old_spec: Object, *, is_update: bool) ->
     """The errors of minReplicas and maxReplicas below their minimum, unless an update does not change the value."""
     min_replicas, max_replicas = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     errors = []
-    if (
-        min_replicas is not None
-        and min_replicas < 0
-        and not (is_update and min_replicas == old_spec.get("minReplicas"))
-    ):
+    is_min_unchanged = is_update and min_replicas == old_spec.get("minReplicas")
+    if min_replicas is not None and min_replicas < 0 and not is_min_unchanged:
         errors.append(invalid("spec.minReplicas", min_replicas, checks.NOT_NEGATIVE))
     if is_update and max_replicas == (old_spec.get("maxReplicas") or 0):
         return errors
@@ -120,11 +122,11 @@ def _behavior_errors(behavior: Object, path: str) -> list[FieldError]:
     """Field errors of `behavior`, for both directions."""
     errors = []
     for direction in ("scaleUp", "scaleDown"):
-        errors += checks.optional(behavior.get(direction), f"{path}.{direction}", _rules_errors)
+        errors += checks.optional(behavior.get(direction), f"{path}.{direction}", _scaling_rules_errors)
     return errors
 
 
-def _rules_errors(rules: Object, path: str) -> list[FieldError]:
+def _scaling_rules_errors(rules: Object, path: str) -> list[FieldError]:
     """Field errors of the scaling rules of one direction (`scaleUp` or `scaleDown`)."""
     errors = _window_errors(rules.get("stabilizationWindowSeconds"), f"{path}.stabilizationWindowSeconds")
     select_policy = rules.get("selectPolicy")
@@ -140,11 +142,11 @@ def _rules_errors(rules: Object, path: str) -> list[FieldError]:
 
 def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
     """Field errors of a stabilization window; None is valid."""
-    if window_s is None or 0 <= window_s <= MAX_WINDOW_S:
+    if window_s is None or 0 <= window_s <= WINDOW_MAX_S:
         return []
     if window_s < 0:
         return [invalid(path, window_s, "must be greater than or equal to zero")]
-    return [invalid(path, window_s, f"must be less than or equal to {MAX_WINDOW_S}")]
+    return [invalid(path, window_s, f"must be less than or equal to {WINDOW_MAX_S}")]
 
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
@@ -153,8 +155,8 @@ def _policy_errors(policy: Object, path: str) -> list[FieldError]:
     errors = checks.one_of(policy_type, f"{path}.type", _POLICY_TYPES)
     errors += checks.holds(policy_value > 0, f"{path}.value", policy_value, "must be greater than zero")
     errors += checks.holds(period_s > 0, f"{path}.periodSeconds", period_s, "must be greater than zero")
-    if period_s > MAX_PERIOD_S:
-        errors.append(invalid(f"{path}.periodSeconds", period_s, f"must be less than or equal to {MAX_PERIOD_S}"))
+    if period_s > PERIOD_MAX_S:
+        errors.append(invalid(f"{path}.periodSeconds", period_s, f"must be less than or equal to {PERIOD_MAX_S}"))
     return errors
 
 
@@ -173,7 +175,7 @@ def _metric_errors(metric: Object, path: str, *, trusts_object_versions: bool = 
         errors += _source_errors(
             metric[checked_source], checked_source, f"{path}.{checked_source}", trusts_object_versions
         )
-    return errors + _presence_errors(metric_type, set_sources, path)
+    return errors + _set_source_errors(metric_type, set_sources, path)
 
 
 def _has_invalid_object_version(metrics: Sequence[Object]) -> bool:
@@ -182,7 +184,7 @@ def _has_invalid_object_version(metrics: Sequence[Object]) -> bool:
     return any(reference.get("apiVersion", "").count("/") > 1 for reference in described_objects)
 
 
-def _presence_errors(metric_type: str, set_sources: list[str], path: str) -> list[FieldError]:
+def _set_source_errors(metric_type: str, set_sources: list[str], path: str) -> list[FieldError]:
     """Field errors of a metric that lacks the source of its type, or has other sources (`set_sources`)."""
     expected_source = metric_type[0].lower() + metric_type[1:] if metric_type in _METRIC_TYPES else ""
     errors = []

@@ -15,7 +15,7 @@ PLURAL = "metricsources"
 SECRET_LABEL = "podscaler.dev/metric-source"  # noqa: S105  # the key of a label, not a secret
 """The label, with the value "true", that allows MetricSources of the namespace to use a Secret."""
 QUERY_LABEL = "podscaler.dev/query"
-"""The label of a value of an external metric that says what was asked of which system; `podscaler explain` shows it."""
+"""The label of an external metric's value with its query; set by `podscaler.sources`, shown by `podscaler explain`."""
 
 _NAMES = KindNames(KIND, PLURAL, short="msrc", category="podscaler")
 _READY = '.status.conditions[?(@.type=="Ready")]'

@@ -1,13 +1,15 @@
 """Makes the structural schema of a MetricSource: one section of the spec for each system, exactly one of which is set.
 
 `metric_source.definition` includes it. The types of fields, their bounds and the rule "exactly one of" are checked by
-every API server; rules beyond a schema (the syntax of JSONPath and cron) are checked when the source is opened. Only
-CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`.
+every API server; rules beyond a schema (the syntax of JSONPath and cron) are checked when `podscaler.sources` opens the
+source. Only CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`, its
+source in `podscaler.sources.source_types`, and the file that `podscaler crd` prints, in deploy/crd.
 """
 
 from typing import Any
 
 Json = dict[str, Any]
+"""A JSON schema, or a map of them."""
 
 MAX_TIMEOUT_S = 30
 DEFAULT_TIMEOUT_S = 5
@@ -30,6 +32,7 @@ def _object(description: str, required: tuple[str, ...], properties: Json, *rule
     """The schema of an object.
 
     Args:
+        description: the text that `kubectl explain` shows.
         required: the names of required members.
         properties: member -> schema.
         rules: (CEL rule, message if it is false).

@@ -16,13 +16,13 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.kinds.autoscaling import hpa_defaults, hpa_validation
 from podscaler.api.schema import descriptions, schema
 from podscaler.api.schema.schema import Field
 
 Json = dict[str, Any]
 
-V2 = "autoscaling/v2."
+_V2 = "autoscaling/v2."
 _SCALARS: Mapping[str, Json] = {
     "string": {"type": "string"},
     "int32": {"type": "integer", "format": "int32"},
@@ -33,7 +33,14 @@ _SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 _QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
 _NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
-_METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+_SOURCE_FIELDS = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+"""Type of a metric -> its field with the source."""
 _POLICIES_MAX = 20
 _METRICS_MAX = 100
 
@@ -52,7 +59,7 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     },
     "CrossVersionObjectReference.kind": {"minLength": 1},
     "CrossVersionObjectReference.name": {"minLength": 1},
-    "MetricSpec.type": {"enum": list(_METRIC_TYPES)},
+    "MetricSpec.type": {"enum": list(_SOURCE_FIELDS)},
     "MetricTarget.type": {"enum": ["Utilization", "Value", "AverageValue"]},
     "MetricTarget.value": {"pattern": _POSITIVE, "minimum": 1},
     "MetricTarget.averageValue": {"pattern": _POSITIVE, "minimum": 1},
@@ -61,22 +68,23 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     "ResourceMetricSource.name": {"minLength": 1},
     "ContainerResourceMetricSource.name": {"minLength": 1},
     "ContainerResourceMetricSource.container": {"minLength": 1},
-    "HPAScalingRules.stabilizationWindowSeconds": {"minimum": 0, "maximum": 3600},
+    "HPAScalingRules.stabilizationWindowSeconds": {"minimum": 0, "maximum": hpa_validation.WINDOW_MAX_S},
     "HPAScalingRules.selectPolicy": {"enum": ["Disabled", "Max", "Min"]},
     "HPAScalingRules.policies": {"minItems": 1, "maxItems": _POLICIES_MAX},
     "HPAScalingRules.tolerance": {"pattern": _NOT_NEGATIVE, "minimum": 0},
     "HPAScalingPolicy.type": {"enum": ["Percent", "Pods"]},
     "HPAScalingPolicy.value": {"minimum": 1},
-    "HPAScalingPolicy.periodSeconds": {"minimum": 1, "maximum": 1800},
+    "HPAScalingPolicy.periodSeconds": {"minimum": 1, "maximum": hpa_validation.PERIOD_MAX_S},
     "HorizontalPodAutoscalerStatus.currentReplicas": {"minimum": 0},
     "HorizontalPodAutoscalerStatus.desiredReplicas": {"minimum": 0},
     "HorizontalPodAutoscalerStatus.currentMetrics": {"nullable": True},
     "HorizontalPodAutoscalerStatus.lastScaleTime": {"nullable": True},
     "HorizontalPodAutoscalerCondition.lastTransitionTime": {"nullable": True},
 }
-"""`Message.field` -> the keywords of its schema besides the type: bounds as in hpa_validation, and defaults."""
+"""`Message.field` -> the keywords of its schema besides the type: bounds as in `hpa_validation`, and defaults."""
 
 _ONE_OF_TWO = "has(self.{0}) != has(self.{1})"
+"""The CEL rule that exactly one of two members is set."""
 _MESSAGE_RULES: Mapping[str, list[Json]] = {
     "HorizontalPodAutoscalerSpec": [
         _rule(
@@ -97,13 +105,13 @@ _MESSAGE_RULES: Mapping[str, list[Json]] = {
     "MetricSpec": [
         *(
             _rule(
-                f"self.type != '{kind}' || has(self.{kind[0].lower()}{kind[1:]})",
+                f"self.type != '{metric_type}' || has(self.{source_field})",
                 "must populate information for the given metric source",
             )
-            for kind in _METRIC_TYPES
+            for metric_type, source_field in _SOURCE_FIELDS.items()
         ),
         _rule(
-            " + ".join(f"(has(self.{kind[0].lower()}{kind[1:]}) ? 1 : 0)" for kind in _METRIC_TYPES) + " == 1",
+            " + ".join(f"(has(self.{source_field}) ? 1 : 0)" for source_field in _SOURCE_FIELDS.values()) + " == 1",
             "must populate the given metric source only",
         ),
     ],
@@ -174,14 +182,14 @@ _TARGET_RULES: Mapping[str, Json] = {
 
 def root() -> Json:
     """The schema of the whole object, as a new copy."""
-    spec = _message_schema(f"{V2}HorizontalPodAutoscalerSpec")
+    spec = _message_schema(f"{_V2}HorizontalPodAutoscalerSpec")
     spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
         "spec": spec,
-        "status": _message_schema(f"{V2}HorizontalPodAutoscalerStatus"),
+        "status": _message_schema(f"{_V2}HorizontalPodAutoscalerStatus"),
     }
     message = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
@@ -223,7 +231,7 @@ def _field_schema(message: str, message_name: str, field: Field) -> Json:
 
 
 def _add_defaults(rules: Json, defaults: Json) -> None:
-    """Add the defaults of HPAScalingRules to its schema: of the whole object, and of each field."""
+    """Adds the defaults of HPAScalingRules to its schema, in place: of the whole object, and of each field."""
     rules["default"] = defaults
     for name, default in defaults.items():
         rules["properties"][name]["default"] = default

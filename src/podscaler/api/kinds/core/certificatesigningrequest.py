@@ -1,8 +1,9 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Admission fills
-in the user and the times of conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests
-are parsed with the package cryptography, which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+`podscaler.controlplane.admission.certificate_admission` fills in the user and the times of conditions;
+`podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are parsed with the package
+cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and the value in the message about a changed condition.
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from cryptography.x509 import CertificateSigningRequest
 
 APPROVAL: Final = "approval"
+"""The subresource; the names below are types of conditions."""
 APPROVED: Final = "Approved"
 DENIED: Final = "Denied"
 FAILED: Final = "Failed"
-MIN_LIFETIME_S: Final = 600
-USAGES: Final = (
+_LIFETIME_MIN_S: Final = 600
+_USAGES: Final = (
     "any",
     "cert sign",
     "client auth",
@@ -52,8 +54,6 @@ USAGES: Final = (
 )
 _LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 _STATUSES: Final = ("False", "True", "Unknown")
-_SUBDOMAIN_MAX_BYTES: Final = 253
-_SIGNER_PATH_MAX_BYTES: Final = 253 + 63 + 1
 _CONDITIONS: Final = "status.conditions"
 _BOTH_DECISIONS: Final = '{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}'
 _ONE_DECISION: Final = (
@@ -139,13 +139,13 @@ def _spec_errors(spec: Object) -> list[FieldError]:
     usages, lifetime_s = spec.get("usages") or [], spec.get("expirationSeconds")
     errors = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
     for index, usage in enumerate(usages):
-        if usage not in USAGES:
-            errors.append(not_supported(f"spec.usages[{index}]", usage, USAGES))
+        if usage not in _USAGES:
+            errors.append(not_supported(f"spec.usages[{index}]", usage, _USAGES))
     errors += [
         duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
     ]
     errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
-    if lifetime_s is not None and lifetime_s < MIN_LIFETIME_S:
+    if lifetime_s is not None and lifetime_s < _LIFETIME_MIN_S:
         message = "may not specify a duration less than 600 seconds (10 minutes)"
         errors.append(invalid("spec.expirationSeconds", lifetime_s, message))
     return errors
@@ -176,12 +176,10 @@ def _condition_errors(request: Object) -> list[FieldError]:
         allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _STATUSES
         errors += checks.present(condition_type, f"{path}.type")
         errors += checks.required_one_of(status, f"{path}.status", allowed)
-        if condition_type in earlier_types:
-            errors.append(duplicate(f"{path}.type", condition_type))
-        earlier_types.add(condition_type)
-    return errors + (
-        [invalid(_CONDITIONS, _BOTH_DECISIONS, _ONE_DECISION)] if {APPROVED, DENIED} <= earlier_types else []
-    )
+        errors += checks.not_repeated(condition_type, f"{path}.type", earlier_types)
+    if {APPROVED, DENIED} <= earlier_types:
+        errors.append(invalid(_CONDITIONS, _BOTH_DECISIONS, _ONE_DECISION))
+    return errors
 
 
 def _certificate_errors(request: Object) -> list[FieldError]:
@@ -209,7 +207,7 @@ def _conditions_of_type(request: Object, condition_type: str) -> list[Object]:
 
 
 def _approval_errors(new: Object, old: Object, condition_type: str) -> list[FieldError]:
-    """Field errors of an update that adds or changes conditions which only the subresource `approval` may change."""
+    """Field errors of an update that adds or changes conditions of a type, outside of the subresource `approval`."""
     old_conditions, new_conditions = _conditions_of_type(old, condition_type), _conditions_of_type(new, condition_type)
     if len(new_conditions) > len(old_conditions):
         return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{condition_type}"')]
@@ -223,6 +221,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps all but the metadata, in place."""
     new["spec"], new["status"] = old["spec"], old.get("status") or {}
 
 
@@ -251,7 +250,7 @@ def _fields(request: Object) -> dict[str, str]:
 
 
 def _cells(request: Object, _now_ns: int) -> list[Any]:
-    """The cells of a table row: signer, requestor, lifetime, `Approved,Issued`."""
+    """The cells of a table row: signer, user, lifetime, and the state, such as `Pending` or `Approved,Issued`."""
     spec, types = request.get("spec") or {}, condition_types(request)
     lifetime_s = spec.get("expirationSeconds")
     decision_text = next((decision for decision in (DENIED, APPROVED) if decision in types), "Pending")

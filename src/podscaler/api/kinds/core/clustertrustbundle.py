@@ -1,9 +1,9 @@
 """Resource definition of ClusterTrustBundle (certificates.k8s.io/v1): certificates of authorities that pods can mount.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
-`controlplane.admission.certificate_admission` checks who may write the bundle of a signer, and the kubelet writes
-bundles into projected volumes. Certificates are parsed with the package cryptography, which is imported when the first
-one is validated.
+`podscaler.controlplane.admission.certificate_admission` checks who may write the bundle of a signer, and
+`podscaler.controlplane.kubelet.volumes.volume_files` writes bundles into projected volumes. Certificates are parsed
+with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37; RFC 7468 (PEM). Differs: a block of PEM
 that contains lines with five dashes is left out, while Go may find a block within it.
@@ -19,7 +19,7 @@ from podscaler.api.machinery.field import FieldError, invalid, too_long
 from podscaler.api.resource import checks, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-CERTIFICATE: Final = "CERTIFICATE"
+_CERTIFICATE: Final = "CERTIFICATE"
 _MAX_BYTES: Final = 1024 * 1024
 _BUNDLE_PATH: Final = "spec.trustBundle"
 _SIGNER_PATH: Final = "spec.signerName"
@@ -63,8 +63,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += signers.signer_name_errors(signer, _SIGNER_PATH) if signer else []
     if old is None or pem_text != (old.get("spec") or {}).get("trustBundle", ""):
         errors += _certificate_errors(pem_text)
-    is_immutable = old is None or signer == signer_of(old)
-    return errors + checks.holds(is_immutable, _SIGNER_PATH, signer, checks.IMMUTABLE)
+    is_unchanged = old is None or signer == signer_of(old)
+    return errors + checks.holds(is_unchanged, _SIGNER_PATH, signer, checks.IMMUTABLE)
 
 
 def _decode_block(block_type: str, lines: list[str]) -> Iterator[PEMBlock]:
@@ -102,7 +102,7 @@ def _block_message(block: PEMBlock) -> str:
     """The message about a block that is no certificate of an authority; empty if it is one."""
     from cryptography import x509
 
-    if block.type != CERTIFICATE:
+    if block.type != _CERTIFICATE:
         return f"has bad block type: {block.type}"
     if block.has_headers:
         return "has PEM block headers"

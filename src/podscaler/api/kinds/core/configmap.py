@@ -2,7 +2,7 @@
 
 CONFIG_MAP, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, too_long
@@ -22,9 +22,11 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += key_errors(binary_data, "binaryData")
     repeated_keys = sorted(set(data) & set(binary_data))
     errors += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in repeated_keys]
-    size_bytes = sum(len(value.encode()) for value in data.values()) + sum(map(decoded_bytes, binary_data.values()))
+    size_bytes = sum(len(value.encode()) for value in data.values()) + sum(
+        map(decoded_size_bytes, binary_data.values())
+    )
     if size_bytes > MAX_BYTES:
-        errors.append(too_long("", MAX_BYTES))
+        errors.append(too_long("", MAX_BYTES))  # of the whole object, as upstream
     return errors + immutable_errors(new, old, "data", "binaryData")
 
 
@@ -37,8 +39,8 @@ def key_errors(data: Object, path: str) -> list[FieldError]:
     ]
 
 
-def decoded_bytes(encoded: str) -> int:
-    """The number of bytes that a base64 text decodes to."""
+def decoded_size_bytes(encoded: str) -> int:
+    """The number of bytes that a base64 text without line breaks decodes to."""
     return len(encoded) * 3 // 4 - encoded.count("=")
 
 

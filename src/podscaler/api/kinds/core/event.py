@@ -6,7 +6,8 @@ fields of core/v1 in both.
 
 RESOURCE and EVENTS_V1 register the functions of this module; `api.kinds.catalog` lists them for the API server.
 
-Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1 and events.k8s.io/v1;
+kube-apiserver's messages.
 """
 
 from typing import Any
@@ -45,7 +46,7 @@ _REFERENCE_MEMBERS = ("kind", "namespace", "name", "uid", "apiVersion", "resourc
 
 
 def set_defaults(event: Object) -> None:
-    """Set the fields that a stored event always has, in place."""
+    """Sets the fields that a stored event always has, in place."""
     event.setdefault("involvedObject", {})
     event.setdefault("source", {})
     for time_field in ("firstTimestamp", "lastTimestamp", "eventTime"):
@@ -80,7 +81,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     return _common_errors(new, "reportingComponent")
 
 
-def validate_strictly(new: Object, old: Object | None) -> list[FieldError]:
+def validate_events_v1(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an event written through events.k8s.io/v1 (given in the stored form)."""
     errors, series = _common_errors(new, "reportingController"), new.get("series")
     if series is not None and (old is None or series != old.get("series")):
@@ -116,6 +117,7 @@ def _reporter_errors(event: Object, reporter_field: str) -> list[FieldError]:
 
 
 def _length_errors(path: str, value: str | None, max_bytes: int) -> list[FieldError]:
+    """The error of too long a text; the message says characters, as kube-apiserver's, which counts bytes."""
     return checks.holds(len((value or "").encode()) <= max_bytes, path, "", f"can have at most {max_bytes} characters")
 
 
@@ -147,8 +149,8 @@ def _update_errors(new: Object, old: Object) -> list[FieldError]:
     return errors
 
 
-def _reporter(event: Object) -> str:
-    """The name of the component that reports an event."""
+def _reporter_name(event: Object) -> str:
+    """The name of the component that reports an event; empty if it has none."""
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
@@ -196,7 +198,7 @@ def _row(event: Object, now_ns: int) -> list[Any]:
 def _source_text(event: Object) -> str:
     """The column SOURCE: the reporter, and its host or instance if there is one."""
     host = (event.get("source") or {}).get("host") or event.get("reportingInstance", "")
-    return ", ".join(filter(None, (_reporter(event), host)))
+    return ", ".join(filter(None, (_reporter_name(event), host)))
 
 
 _PRINTER = Printer(
@@ -228,7 +230,7 @@ RESOURCE = Resource(
         allows_bare_finalizers=True,
         has_no_dependents=True,
     ),
-    fields=lambda event: {**_fields(event), "source": _reporter(event)},
+    fields=lambda event: {**_fields(event), "source": _reporter_name(event)},
     printer=_PRINTER,
 )
 
@@ -238,7 +240,7 @@ EVENTS_V1 = Resource(
     kind="Event",
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=validate_strictly, has_no_dependents=True),
+    strategy=Strategy(allows_create_on_update=True, validate=validate_events_v1, has_no_dependents=True),
     fields=lambda event: _fields(event, "regarding", "reportingController"),
     printer=_PRINTER,
     stored_as="events",

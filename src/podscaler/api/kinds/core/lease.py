@@ -3,7 +3,7 @@
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. It is the
 smallest definition of a kind with validation, and so an example for a new one.
 
-Source: golden captures; the API reference of coordination.k8s.io/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of coordination.k8s.io/v1.
 """
 
 from podscaler.api.machinery.field import FieldError

@@ -1,8 +1,9 @@
 """The records of PodMetrics and NodeMetrics (metrics.k8s.io), which are served without being stored.
 
-The node's sampler provides the objects, as v1beta1, which is their storage version here. An API server without a node
-may store them like other objects (`with_stored_metrics`), so that tests can create them. POD_METRICS and NODE_METRICS
-are the records; `api.kinds.catalog` lists them for the API server.
+`podscaler.controlplane.metrics.resource` provides the objects, as v1beta1, which is their storage version here. The
+module `podscaler.cli.up.control_plane` replaces the records where there is no node: `with_stored_metrics` lets clients,
+such as tests, create the objects. POD_METRICS and NODE_METRICS are the records; `api.kinds.catalog` lists them for the
+API server.
 
 Source: the resource metrics API; the tables of metrics-server.
 """
@@ -15,6 +16,7 @@ from podscaler.api.machinery import printing
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Version
 
+GROUP = "metrics.k8s.io"
 _RESOURCES_SHOWN = ("cpu", "memory")
 
 
@@ -36,7 +38,7 @@ def _total(usages: list[Object], resource: str) -> str:
 
 
 def _printer(noun: str) -> Printer:
-    """The table of a kind."""
+    """The table of a kind; `noun` is `pod` or `node`."""
     return Printer(
         columns=(
             Column("Name", format="name", description=f"Name of the {noun}."),
@@ -46,9 +48,6 @@ def _printer(noun: str) -> Printer:
         ),
         row=_row,
     )
-
-
-GROUP = "metrics.k8s.io"
 
 
 def _record(noun: str, kind: str, *, namespaced: bool) -> Resource:

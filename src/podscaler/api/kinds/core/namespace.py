@@ -1,24 +1,27 @@
 """The records of Namespace and ServiceAccount (core/v1).
 
 RESOURCE and SERVICE_ACCOUNT register the functions of this module; `api.kinds.catalog` lists them for the API server.
+`podscaler.controlplane.controllers.gc.namespace_deletion` deletes the objects of a namespace that is Terminating.
 
-Source: golden captures; the API reference of core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource import status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-NAME_LABEL = "kubernetes.io/metadata.name"
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_PERMANENT_NAMES = ("default", "kube-system", "kube-public")
+"""The namespaces that cannot be deleted. Source: the admission plugin NamespaceLifecycle."""
 
 
 def set_defaults(namespace: Object) -> None:
     """Sets the label with the name, and the default phase, in place."""
-    status = namespace.setdefault("status", None) or {}
+    status = namespace.get("status") or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
     metadata = namespace.setdefault("metadata", {})
     if name := metadata.get("name"):
-        metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
+        metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: name}
 
 
 def _prepare_create(new: Object) -> None:
@@ -49,6 +52,7 @@ def _prepare_delete(namespace: Object) -> None:
 
 
 def _has_spec_finalizers(namespace: Object) -> bool:
+    """The hook `is_held`: a namespace stays until the subresource `finalize` has cleared spec.finalizers."""
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
@@ -86,6 +90,7 @@ RESOURCE = Resource(
         prepare_delete=_prepare_delete,
         validate_status=validate_status,
         is_held=_has_spec_finalizers,
+        permanent_names=dict.fromkeys(_PERMANENT_NAMES, "this namespace may not be deleted"),
         prepare_subresource_update={"finalize": _prepare_finalize},
     ),
     printer=tables.named(

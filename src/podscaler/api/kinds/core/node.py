@@ -2,7 +2,7 @@
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of core/v1.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def set_defaults(node: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Adds the taint not-ready, with which no pod is scheduled on the node until a controller removes it."""
+    """Adds the taint not-ready, in place: no pod without toleration is scheduled on the node until it is removed."""
     taints = new["spec"].setdefault("taints", [])
     if not any(taint.get("key") == _NOT_READY_TAINT["key"] for taint in taints):
         taints.append({**_NOT_READY_TAINT})
@@ -52,9 +52,8 @@ def _condition_text(node: Object) -> str:
         for condition in (node.get("status") or {}).get("conditions") or []
         if condition.get("type") == "Ready"
     ]
-    states = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready_conditions] or [
-        "Unknown"
-    ]
+    states = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready_conditions]
+    states = states or ["Unknown"]
     if (node.get("spec") or {}).get("unschedulable"):
         states.append("SchedulingDisabled")
     return ",".join(states)

@@ -3,8 +3,8 @@
 SECRET, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new type of
 Secret with required keys: add it to `_REQUIRED_KEYS`.
 
-Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
-warning.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1; messages of Go's crypto/tls, which
+kube-apiserver returns as the warning.
 """
 
 import base64
@@ -34,7 +34,7 @@ _SWITCHED_INPUTS_HINT = ", but did find a private key; PEM inputs may have been 
 
 
 def set_defaults(secret: Object) -> None:
-    """API defaults, in place: the type Opaque; `stringData` is encoded and moved to `data`."""
+    """API defaults, in place: the type Opaque; `stringData` is encoded and replaces values of `data`."""
     if not secret.get("type"):
         secret["type"] = "Opaque"
     if string_data := secret.pop("stringData", None):
@@ -46,15 +46,15 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Secret to be stored: keys, size, keys that its type requires, immutability."""
     data = new.get("data") or {}
     errors = configmap.key_errors(data, "data")
-    if sum(map(configmap.decoded_bytes, data.values())) > configmap.MAX_BYTES:
+    if sum(map(configmap.decoded_size_bytes, data.values())) > configmap.MAX_BYTES:
         errors.append(too_long("data", configmap.MAX_BYTES))
-    kind = new.get("type", "")
-    errors += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
-    if kind == _BASIC_AUTH and not {"username", "password"} & set(data):
+    secret_type = new.get("type", "")
+    errors += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(secret_type, ()) if key not in data]
+    if secret_type == _BASIC_AUTH and not {"username", "password"} & set(data):
         errors += [required("data[username]"), required("data[password]")]
-    if kind == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
+    if secret_type == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
         errors.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
-    errors += [] if old is None else checks.unchanged(kind, old.get("type", ""), "type")
+    errors += [] if old is None else checks.unchanged(secret_type, old.get("type", ""), "type")
     return errors + configmap.immutable_errors(new, old, "data")
 
 
@@ -82,34 +82,36 @@ def _pem_types(pem: bytes) -> list[str]:
     return [block_type.decode() for block_type in _PEM_BLOCK.findall(pem)]
 
 
-def _certificate_error(types: list[str]) -> str:
+def _certificate_error(block_types: list[str]) -> str:
     """Go's message about PEM blocks of these types that should be a certificate; empty if one is."""
-    if not types:
+    if not block_types:
         return "tls: failed to find any PEM data in certificate input"
-    if _CERTIFICATE in types:
+    if _CERTIFICATE in block_types:
         return ""
-    if len(types) == 1 and types[0].endswith("PRIVATE KEY"):
+    if len(block_types) == 1 and block_types[0].endswith("PRIVATE KEY"):
         return f"tls: failed to find certificate PEM data in certificate input{_SWITCHED_INPUTS_HINT}"
-    return f'tls: failed to find "{_CERTIFICATE}" PEM block in certificate input{_skipped_types_text(types)}'
+    return f'tls: failed to find "{_CERTIFICATE}" PEM block in certificate input{_skipped_types_text(block_types)}'
 
 
-def _key_error(types: list[str]) -> str:
+def _key_error(block_types: list[str]) -> str:
     """Go's message about PEM blocks of these types that should be a private key; empty if one is."""
-    if not types:
+    if not block_types:
         return "tls: failed to find any PEM data in key input"
-    if any(pem_type.endswith("PRIVATE KEY") for pem_type in types):
+    if any(block_type.endswith("PRIVATE KEY") for block_type in block_types):
         return ""
-    if types == [_CERTIFICATE]:
+    if block_types == [_CERTIFICATE]:
         return "tls: found a certificate rather than a key in the PEM for the private key"
-    return f'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input{_skipped_types_text(types)}'
+    problem = 'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input'
+    return problem + _skipped_types_text(block_types)
 
 
-def _skipped_types_text(types: list[str]) -> str:
-    return f" after skipping PEM blocks of the following types: [{' '.join(types)}]"
+def _skipped_types_text(block_types: list[str]) -> str:
+    return f" after skipping PEM blocks of the following types: [{' '.join(block_types)}]"
 
 
 def _mismatch_error(certificate: bytes, key: bytes) -> str:
     """Go's message if the key is not that of the certificate; empty if it is, or if one cannot be read."""
+    # imported late: only TLS Secrets need it
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate

@@ -2,7 +2,7 @@
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
+Source: the API reference of core/v1; recorded responses of kube-apiserver (tests/conformance/recorded).
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """
 
@@ -18,6 +18,7 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
+"""Label of Endpoints that a controller writes, and its value for podscaler.controlplane.controllers.endpoints."""
 _API_SERVER_ENDPOINTS = ("default", "kubernetes")  # (namespace, name)
 _ADDRESS_FIELDS = ("addresses", "notReadyAddresses")
 _ADDRESSES_SHOWN = 3
@@ -32,7 +33,7 @@ def set_defaults(endpoints: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """The field errors of Endpoints to be stored; subsets that were stored before may stay as they are."""
+    """The field errors of Endpoints to be stored; an update that leaves `subsets` as they are has none."""
     subsets = new.get("subsets") or []
     if old is not None and subsets == (old.get("subsets") or []):
         return []
@@ -85,7 +86,7 @@ def _subset_errors(subset: Object, path: str) -> list[FieldError]:
 
 
 def _address_errors(address: Object, path: str) -> list[FieldError]:
-    """Field errors of an address: its IP, host name and node name."""
+    """Field errors of an address: its IP, host name and node name; an IP that is no address has two, as upstream."""
     ip, node = address.get("ip", ""), address.get("nodeName")
     errors = checks.well_formed(ip, f"{path}.ip", _notation_messages)
     errors += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_errors)
@@ -124,8 +125,8 @@ def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
     """Errors of a port, whose name may be empty if it is the only one."""
     name, app_protocol = port.get("name", ""), port.get("appProtocol")
-    check = checks.well_formed_if_set if is_alone else checks.required_form
-    errors = check(name, f"{path}.name", names.dns_label_errors)
+    check_name = checks.well_formed_if_set if is_alone else checks.required_form
+    errors = check_name(name, f"{path}.name", names.dns_label_errors)
     errors += ports.number_errors(port.get("port", 0), f"{path}.port")
     errors += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
     return errors + checks.well_formed(app_protocol, f"{path}.appProtocol", names.label_key_errors)
@@ -147,12 +148,12 @@ def _addresses_text(endpoints: Object) -> str:
 
 
 def _addresses(subset: Object) -> Iterator[str]:
-    """Every ready address on every port: `IP:PORT`, or the bare IP if there is no port."""
+    """Yields every ready address on every port: `IP:PORT`, or the bare IP if there is no port."""
     ips = [address.get("ip", "") for address in subset.get("addresses") or []]
-    ports = subset.get("ports") or []
-    if not ports:
+    subset_ports = subset.get("ports") or []
+    if not subset_ports:
         yield from ips
-    for port in ports:
+    for port in subset_ports:
         for ip in ips:
             yield f"[{ip}]:{port['port']}" if ":" in ip else f"{ip}:{port['port']}"
 

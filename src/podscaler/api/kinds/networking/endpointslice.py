@@ -2,7 +2,8 @@
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: the API reference of discovery.k8s.io/v1.
+Source: the API reference of discovery.k8s.io/v1. Differs: of an endpoint only the addresses are validated, of a port
+only the name's uniqueness and the protocol.
 """
 
 from functools import partial
@@ -14,14 +15,14 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
-_MAX_ENDPOINTS = 1000
-_MAX_PORTS = 20_000
-_MAX_ADDRESSES = 100
+_ENDPOINTS_MAX = 1000
+_PORTS_MAX = 20_000
+_ADDRESSES_MAX = 100
 _SHOWN_COUNT = 3
 
 
 def set_defaults(endpoint_slice: Object) -> None:
-    """API defaults, in place: the name of a port is \"\", its protocol TCP."""
+    """API defaults, in place: the name of a port is empty, its protocol TCP; missing lists are null."""
     for port in endpoint_slice.get("ports") or []:
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
@@ -33,8 +34,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an EndpointSlice to be stored."""
     address_type, endpoints = new.get("addressType", ""), new.get("endpoints") or []
     errors = checks.required_one_of(address_type, "addressType", _ADDRESS_TYPES)
-    if len(endpoints) > _MAX_ENDPOINTS:
-        return [*errors, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
+    if len(endpoints) > _ENDPOINTS_MAX:
+        return [*errors, too_many("endpoints", len(endpoints), _ENDPOINTS_MAX)]
     errors += checks.each(endpoints, "endpoints", partial(_endpoint_errors, address_type))
     errors += _port_errors(new.get("ports") or [])
     return errors if old is None else errors + checks.unchanged(address_type, old.get("addressType", ""), "addressType")
@@ -45,14 +46,14 @@ def _endpoint_errors(address_type: str, endpoint: Object, path: str) -> list[Fie
     addresses, field_path = endpoint.get("addresses") or [], f"{path}.addresses"
     if not addresses:
         return [required(field_path, "must contain at least 1 address")]
-    if len(addresses) > _MAX_ADDRESSES:
-        return [too_many(field_path, len(addresses), _MAX_ADDRESSES)]
+    if len(addresses) > _ADDRESSES_MAX:
+        return [too_many(field_path, len(addresses), _ADDRESSES_MAX)]
     rule = names.dns_subdomain_errors if address_type == "FQDN" else partial(_ip_messages, address_type)
     return checks.each_well_formed(addresses, field_path, rule)
 
 
 def _ip_messages(address_type: str, address: str) -> list[str]:
-    """The messages about an address that is invalid or of another family than `address_type`."""
+    """The messages about an address that is invalid or not of the family `address_type`, if that names one."""
     parsed_address = ip_addresses.find_address(address)
     if parsed_address is None:
         return [ip_addresses.INVALID_MESSAGE]
@@ -62,8 +63,8 @@ def _ip_messages(address_type: str, address: str) -> list[str]:
 
 def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
     """Field errors of the ports: their number, repeated names (the empty one counts as a name), protocols."""
-    if len(slice_ports) > _MAX_PORTS:
-        return [too_many("ports", len(slice_ports), _MAX_PORTS)]
+    if len(slice_ports) > _PORTS_MAX:
+        return [too_many("ports", len(slice_ports), _PORTS_MAX)]
     earlier_names: set[str] = set()
     return checks.each(
         slice_ports,
@@ -75,7 +76,7 @@ def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
     )
 
 
-def _content(endpoint_slice: Object) -> Any:
+def _generation_content(endpoint_slice: Object) -> Any:
     """The part whose changes increase the generation: all fields, labels and annotations."""
     metadata = endpoint_slice["metadata"]
     return [
@@ -102,11 +103,7 @@ RESOURCE = Resource(
     plural="endpointslices",
     kind="EndpointSlice",
     versions=(Version("v1", "discovery/v1.EndpointSlice", default=set_defaults),),
-    strategy=Strategy(
-        validate=validate,
-        has_generation=True,
-        spec_of=_content,
-    ),
+    strategy=Strategy(validate=validate, has_generation=True, spec_of=_generation_content),
     printer=tables.named(
         "slice",
         Column("AddressType", description="Whether its addresses are IPv4, IPv6 or names."),

@@ -13,7 +13,7 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_su
 from podscaler.api.resource import checks, references, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-CONTROLLER_MAX_BYTES = 250
+_CONTROLLER_MAX_BYTES = 250
 _SCOPES = ("Cluster", "Namespace")
 
 
@@ -28,8 +28,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an IngressClass to be stored; its controller never changes."""
     spec = new.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    is_long = len(controller.encode()) > CONTROLLER_MAX_BYTES
-    errors = [too_long("spec.controller", CONTROLLER_MAX_BYTES)] if is_long else []
+    is_long = len(controller.encode()) > _CONTROLLER_MAX_BYTES
+    errors = [too_long("spec.controller", _CONTROLLER_MAX_BYTES)] if is_long else []
     errors += references.domain_path_errors(controller, "spec.controller")
     errors += checks.optional(parameters, "spec.parameters", _parameter_errors)
     if old is not None and controller != (old.get("spec") or {}).get("controller", ""):

@@ -52,15 +52,15 @@ def _rule_errors(rule: Object, path: str, *, peers_field: str) -> list[FieldErro
 
 def _port_errors(port: Object, path: str) -> list[FieldError]:
     """Field errors of a port: its protocol, its number or name, and the end of its range."""
-    protocol, number, end_port = port.get("protocol", ""), port.get("port"), port.get("endPort")
+    protocol, number_or_name, end_port = port.get("protocol", ""), port.get("port"), port.get("endPort")
     errors = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
     if end_port is not None:
-        errors += _end_port_errors(number, end_port, f"{path}.endPort")
-    return errors + checks.optional(number, f"{path}.port", ports.target_errors)
+        errors += _end_port_errors(number_or_name, end_port, f"{path}.endPort")
+    return errors + checks.optional(number_or_name, f"{path}.port", ports.target_errors)
 
 
 def _end_port_errors(port: int | str | None, end_port: int, path: str) -> list[FieldError]:
-    """Field errors of `endPort`, the end of a range of ports that begins with the number `port`."""
+    """Field errors of `endPort`, the end of a range of ports that begins with `port`, a number."""
     if port is None:
         return [invalid(path, end_port, "may not be specified when `port` is not specified")]
     if isinstance(port, str):

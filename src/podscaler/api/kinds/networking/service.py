@@ -5,7 +5,7 @@ changes an address that is set.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
-Source: golden captures; the API reference of core/v1; kube-apiserver's warnings.
+Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.
 There is no warning about addresses in unusual notation.
 """
@@ -49,7 +49,7 @@ def set_defaults(service: Object) -> None:
 
 def _set_traffic_defaults(spec: Object) -> None:
     """Sets the defaults of the fields that only certain types of Services have, in place."""
-    if spec["type"] in service_update.TYPES_WITH_NODE_PORTS or spec.get("externalIPs"):
+    if service_update.is_reached_through_nodes(spec) or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -76,7 +76,7 @@ def _prepare_update(new: Object, old: Object) -> None:
     """Keeps the status, and allocated addresses and node ports that the update leaves out; in place."""
     status_subresource.keep_status(new, old)
     old_type, new_type = old["spec"].get("type"), new["spec"].get("type")
-    if old_type == "LoadBalancer" and new_type != "LoadBalancer":
+    if old_type == "LoadBalancer" and new_type != "LoadBalancer":  # its external addresses are gone
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.reconcile(new["spec"], old["spec"])
     _set_family_defaults(new["spec"])
@@ -153,9 +153,10 @@ def _port_text(port: Object, moved_ports: Mapping[int, int]) -> str:
         moved_ports: port of the Service -> the port at which this machine really listens (`port_map`), which replaces a
             missing node port.
     """
-    number = port.get("port", 0)
-    outside_number = port.get("nodePort") or moved_ports.get(number)
-    return f"{number}:{outside_number}/{port['protocol']}" if outside_number else f"{number}/{port['protocol']}"
+    service_port = port.get("port", 0)
+    outside_port = port.get("nodePort") or moved_ports.get(service_port)
+    port_text = f"{service_port}:{outside_port}" if outside_port else str(service_port)
+    return f"{port_text}/{port['protocol']}"
 
 
 def _cells(service: Object, _now_ns: int) -> list[Any]:

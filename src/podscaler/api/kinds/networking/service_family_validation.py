@@ -1,7 +1,7 @@
 """Validates the cluster IPs, IP families and family policy of a Service, and sets the default families.
 
-Called by the record of Service and by `service_validation`. The cluster has IPv4 only; Services without address and
-selector may name IPv6. `spec` is that of a Service, as a JSON object.
+Called by `api.kinds.networking.service` (defaults) and by `service_validation`. The cluster has IPv4 only; headless
+Services without selector may name IPv6. `spec` is that of a Service, as a JSON object.
 
 Source: kube-apiserver's messages: the validation of clusterIPs and ipFamilies, and the allocators of addresses.
 """
@@ -19,8 +19,8 @@ _ADDRESSES_MAX = 2
 _CLUSTER_IPS_PATH, _POLICY_PATH = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
 
-def related_errors(spec: Object) -> list[FieldError]:
-    """The field errors of addresses, families and policy of a Service that is no ExternalName."""
+def spec_errors(spec: Object) -> list[FieldError]:
+    """The field errors of addresses, families and policy of a Service that is no ExternalName, on any cluster."""
     cluster_ips: list[str] = spec.get("clusterIPs") or []
     errors = _link_errors(spec.get("clusterIP", ""), cluster_ips) + _family_errors(spec)
     address_errors = _address_errors(cluster_ips)
@@ -72,7 +72,7 @@ def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
 
 
 def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
-    """Errors of cluster IPs that are not of the family at the same position."""
+    """Errors of cluster IPs that are not of the family at the same position, where both are set."""
     errors = []
     for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
         if ip != "None" and family in _FAMILIES and _family(ip) != family:
@@ -81,16 +81,17 @@ def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[F
     return errors
 
 
-def cluster_errors(spec: Object) -> list[FieldError]:
-    """The reasons why this cluster cannot allocate the addresses of a valid Service."""
+def cluster_support_errors(spec: Object) -> list[FieldError]:
+    """The reasons why this cluster, which has IPv4 only, cannot allocate the addresses of a valid Service."""
     cluster_ips, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
     errors = _single_stack_errors(spec, cluster_ips, families)
     for index, ip in enumerate(cluster_ips):
-        if index >= len(families) and _family(ip) == "IPv6":
+        if index >= len(families) and _family(ip) == "IPv6":  # those in `families` are reported below
             errors.append(
                 invalid(f"{_CLUSTER_IPS_PATH}[{index}]", cluster_ips, "IPv6 is not configured on this cluster")
             )
-    if errors or (cluster_ips[:1] == ["None"] and not spec.get("selector")):
+    is_unmanaged = cluster_ips[:1] == ["None"] and not spec.get("selector")  # needs no addresses of the cluster
+    if errors or is_unmanaged:
         return errors
     if spec.get("ipFamilyPolicy") == "RequireDualStack":
         errors.append(

@@ -1,22 +1,20 @@
 """Carries the allocated addresses and ports of a Service over to its update, and drops those that it cannot have.
 
-Called by the record of Service, before validation; `new` and `old` are the specs of the update and of the stored
-Service, and `new` is changed in place. Allocated values that the client leaves out are copied from the stored spec; a
-change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new type does not
-have.
+Called by `api.kinds.networking.service`, before validation; `podscaler.controlplane.network.cluster_ips` and
+`node_ports` use the functions that say what a Service needs. `new` and `old` are the specs of the update and of the
+stored Service, and `new` is changed in place. Allocated values that the client leaves out are copied from the stored
+spec; a change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new type
+does not have.
 
 Source: kube-apiserver's storage and strategy of Services (allocated values, linked fields, fields of single types).
 """
 
 from podscaler.api.resource.resources import Object
 
-TYPES_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
-"""The types that have node ports."""
-
 
 def is_reached_through_nodes(spec: Object) -> bool:
-    """Whether the ports of such a Service may be ports of nodes, too."""
-    return spec.get("type") in TYPES_WITH_NODE_PORTS
+    """Whether the ports of a Service may be ports of nodes, too: it is of a type that has node ports."""
+    return spec.get("type") in ("NodePort", "LoadBalancer")
 
 
 def needs_node_ports(spec: Object) -> bool:
@@ -32,7 +30,7 @@ def has_health_check(spec: Object) -> bool:
 
 
 def copy_cluster_ip(spec: Object) -> None:
-    """Copies the `clusterIP` of a new Service to empty `clusterIPs`, in place; the reverse is a field error."""
+    """Copies the `clusterIP` of a new Service to empty `clusterIPs`, in place; `clusterIPs` alone are a field error."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
 
@@ -57,7 +55,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _keep_node_ports(new: Object, old: Object) -> None:
-    """Copies node ports by port name; a node port that the client moved to another port is not copied."""
+    """Copies node ports by port name, except for those that the update gives to a port itself."""
     reused_ports = set(_node_ports(new)) & set(_node_ports(old))
     old_node_ports = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
     for port in new.get("ports") or []:

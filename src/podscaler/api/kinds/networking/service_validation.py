@@ -1,6 +1,7 @@
 """Validates a Service and its status: type, ports, session affinity, traffic policies, load balancer.
 
-Called by the record of Service; `validate_allocation` also before addresses and node ports are allocated. `spec` and
+`api.kinds.networking.service` registers `validate` and `validate_status` as hooks;
+`podscaler.controlplane.network.cluster_ips` calls `validate_allocation` before it allocates. `spec` and
 `old_spec` arguments are the specs of the new and of the stored Service. `service_family_validation` validates cluster
 IPs and IP families. A new check of the spec alone: a call in `validate`.
 
@@ -15,23 +16,23 @@ from podscaler.api.machinery.field import FieldError, duplicate, forbidden, inva
 from podscaler.api.resource import checks, go_struct, metadata
 from podscaler.api.resource.resources import Object
 
-NODE_PORTS = (30_000, 32_767)
-"""The first and the last node port."""
+_NODE_PORT_MIN = 30_000
+_NODE_PORT_MAX = 32_767
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
 _ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
-_DAY_S = 86_400
-"""The longest time for which a client may stay at one endpoint."""
+_AFFINITY_TIMEOUT_MAX_S = 86_400
+"""The longest time for which a client may stay at one endpoint: a day."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     errors = _missing_ports_errors(spec)
-    has_node_ports = spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
+    has_node_ports = service_update.is_reached_through_nodes(spec)
     errors += _port_errors(spec.get("ports") or [], has_node_ports=has_node_ports)
     errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_errors(spec)
@@ -42,7 +43,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += _load_balancer_errors(spec, old_spec or {})
     if old_spec is not None and not errors:
         errors += _change_errors(spec, old_spec)
-    return errors or allocation_errors(spec, old_spec, allocates_ports=False)
+    return errors or allocation_errors(spec, old_spec, allocates_ports=False)  # of ports: `validate_allocation`
 
 
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
@@ -110,12 +111,11 @@ def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[F
 
 def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError]:
     """Field errors of ports that repeat protocol and number of an earlier one; `field`: `port` or `nodePort`."""
-    keys = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
+    protocols_and_numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
     errors = []
-    for index, key in enumerate(keys):
-        if key not in keys[:index]:
+    for index, (protocol, number) in enumerate(protocols_and_numbers):
+        if (protocol, number) not in protocols_and_numbers[:index]:
             continue
-        protocol, number = key
         if field == "port":
             shown_port = {"protocol": protocol, "port": number, "targetPort": 0}
             errors.append(duplicate(f"spec.ports[{index}]", go_struct.printed(shown_port, "core/v1.ServicePort")))
@@ -131,20 +131,20 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
         return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
     timeout_s = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
     path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-    if timeout_s is not None and not 0 < timeout_s <= _DAY_S:
-        return [invalid(path, timeout_s, f"must be greater than 0 and less than {_DAY_S}")]
+    if timeout_s is not None and not 0 < timeout_s <= _AFFINITY_TIMEOUT_MAX_S:
+        return [invalid(path, timeout_s, f"must be greater than 0 and less than {_AFFINITY_TIMEOUT_MAX_S}")]
     return []
 
 
 def _cluster_ip_errors(spec: Object) -> list[FieldError]:
     """Field errors of cluster IPs and IP families, which some types must not have."""
     cluster_ips = spec.get("clusterIPs") or []
-    if cluster_ips[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
+    if cluster_ips[:1] == ["None"] and service_update.is_reached_through_nodes(spec):
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         set_fields = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]
         return [forbidden(f"spec.{field}", "may not be set for ExternalName services") for field in set_fields]
-    return service_family_validation.related_errors(spec)
+    return service_family_validation.spec_errors(spec)
 
 
 def _external_errors(spec: Object) -> list[FieldError]:
@@ -181,6 +181,7 @@ def traffic_errors(spec: Object) -> list[FieldError]:
 
 def _load_balancer_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """The errors of the fields for load balancers, and of trafficDistribution."""
+    # the path is kube-apiserver's
     source_ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
     errors = [forbidden(path, _ONLY_LOAD_BALANCERS)] if source_ranges and not _is_load_balancer(spec) else []
     errors += checks.each_well_formed((source_range.strip() for source_range in source_ranges), path, _range_messages)
@@ -215,11 +216,11 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
     Args:
         spec: the spec to be stored.
         old_spec: the stored spec; None for a new Service.
-        allocates_ports: whether node ports are checked, too.
+        allocates_ports: whether node ports are allocated, and so checked, too.
     """
     if spec.get("type") == "ExternalName":
         return []
-    errors = service_family_validation.cluster_errors(spec)
+    errors = service_family_validation.cluster_support_errors(spec)
     if allocates_ports:
         old_node_ports = {port.get("nodePort") for port in (old_spec or {}).get("ports") or []}
         errors += checks.each(
@@ -235,7 +236,8 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
 
 def _node_port_errors(port: Object, path: str, old_node_ports: Collection[int | None]) -> list[FieldError]:
     """The error of a node port out of range; a stored port (`old_node_ports`) may stay."""
-    lowest, highest = NODE_PORTS
-    number = port.get("nodePort") or lowest
-    message = f"provided port is not in the valid range. The range of valid ports is {lowest}-{highest}"
-    return checks.holds(lowest <= number <= highest or number in old_node_ports, f"{path}.nodePort", number, message)
+    node_port, valid_range = port.get("nodePort"), f"{_NODE_PORT_MIN}-{_NODE_PORT_MAX}"
+    if not node_port or _NODE_PORT_MIN <= node_port <= _NODE_PORT_MAX or node_port in old_node_ports:
+        return []
+    message = f"provided port is not in the valid range. The range of valid ports is {valid_range}"
+    return [invalid(f"{path}.nodePort", node_port, message)]

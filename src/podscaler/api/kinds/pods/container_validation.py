@@ -1,11 +1,12 @@
 """Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
-check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`. An
-`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
-errors.
+check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`; a new
+kind of handler: _HANDLERS and `_action_errors`. An `Object` is the part of an API object that the name of the argument
+says, as a JSON object after defaulting; `path` is its path in errors. Quantities were checked when they were decoded.
 
-Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (tests/conformance/golden; the API reference of core/v1).
+Differs: the time of a `sleep` hook is not compared with the grace period of the pod.
 """
 
 import re
@@ -35,7 +36,7 @@ _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 
 
 def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[FieldError]:
-    """The field errors of containers and init containers.
+    """The field errors of containers and init containers, in kube-apiserver's order.
 
     Args:
         spec: a pod spec.
@@ -50,7 +51,7 @@ def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[Fiel
     errors = []
     for index, container in enumerate(containers):
         item_path = f"{path}.containers[{index}]"
-        errors += check_container(container, item_path) + _lifecycle_errors(container, item_path)
+        errors += check_container(container, item_path) + _hook_and_probe_errors(container, item_path)
     errors += _host_port_errors(containers, f"{path}.containers")
     has_host_users = spec.get("hostUsers") is not False
     check_security_context = partial(security_context_validation.container_errors, has_host_users=has_host_users)
@@ -58,7 +59,7 @@ def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[Fiel
     errors += checks.each(init_containers, f"{path}.initContainers", check_security_context)
     for index, container in enumerate(init_containers):
         item_path = f"{path}.initContainers[{index}]"
-        errors += check_container(container, item_path) + _init_errors(container, item_path)
+        errors += check_container(container, item_path) + _init_container_errors(container, item_path)
     return errors
 
 
@@ -82,8 +83,8 @@ def _container_errors(
         errors += checks.each(container_ports, f"{path}.ports", partial(_port_errors, earlier_names=port_names))
     if variables := container.get("env"):
         errors += checks.each(variables, f"{path}.env", env_validation.variable_errors)
-    if sources := container.get("envFrom"):
-        errors += env_validation.source_errors(sources, f"{path}.envFrom")
+    if env_from := container.get("envFrom"):
+        errors += env_validation.env_from_errors(env_from, f"{path}.envFrom")
     errors += volume_validation.mount_errors(container, f"{path}.volumeMounts", volume_names)
     errors += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
     resources = container.get("resources")
@@ -94,12 +95,12 @@ def _image_messages(image: str) -> list[str]:
     return [] if image == image.strip() else ["must not have leading or trailing whitespace"]
 
 
-def _init_errors(container: Object, path: str) -> list[FieldError]:
-    """The errors of the fields that init containers have only if they are sidecars."""
+def _init_container_errors(container: Object, path: str) -> list[FieldError]:
+    """Errors of the restart policy, and of hooks and probes, which only sidecars (restart policy Always) may have."""
     policy = container.get("restartPolicy")
     errors = checks.optional_one_of(policy, f"{path}.restartPolicy", _RESTART_POLICIES)
     if policy == "Always":
-        return errors + _lifecycle_errors(container, path)
+        return errors + _hook_and_probe_errors(container, path)
     message = "may not be set for init containers without restartPolicy=Always"
     set_fields = [field for field in ("lifecycle", *_PROBES) if container.get(field) is not None]
     return errors + [forbidden(f"{path}.{field}", message) for field in set_fields]
@@ -107,30 +108,31 @@ def _init_errors(container: Object, path: str) -> list[FieldError]:
 
 def _port_errors(port: Object, path: str, earlier_names: set[str]) -> list[FieldError]:
     """Field errors of a port of a container; its name is added to `earlier_names`, which must not repeat."""
-    name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
-    errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
+    name, container_port, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
+    form_errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
     repetition_errors = checks.not_repeated(name, f"{path}.name", earlier_names) if name else []
-    errors = errors or repetition_errors
+    errors = form_errors or repetition_errors
     field_path = f"{path}.containerPort"
-    errors += ports.number_errors(number, field_path) if number else [required(field_path)]
+    errors += ports.number_errors(container_port, field_path) if container_port else [required(field_path)]
     errors += ports.number_errors(host_port, f"{path}.hostPort") if host_port else []
     return errors + ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
 
 
 def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
-    """The errors of host ports that two containers of a pod request."""
+    """The errors of host ports (protocol, address and number) that two ports of a pod request."""
     earlier_ports: set[str] = set()
     errors = []
     for index, container in enumerate(containers):
         for port_index, port in enumerate(container.get("ports") or []):
             if port.get("hostPort"):
-                host_port = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                errors += checks.not_repeated(host_port, f"{path}[{index}].ports[{port_index}].hostPort", earlier_ports)
+                host_socket = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                field_path = f"{path}[{index}].ports[{port_index}].hostPort"
+                errors += checks.not_repeated(host_socket, field_path, earlier_ports)
     return errors
 
 
-def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
-    """The errors of hooks and probes."""
+def _hook_and_probe_errors(container: Object, path: str) -> list[FieldError]:
+    """Field errors of the hooks (`lifecycle`) and the probes of a container."""
     errors = []
     if lifecycle := container.get("lifecycle"):
         for name in ("postStart", "preStop"):
@@ -141,7 +143,7 @@ def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
 
 
 def _probe_errors(probe: Object, path: str) -> list[FieldError]:
-    """The errors of the probe at `path`, whose last part is the kind of probe."""
+    """Field errors of a probe; the last part of `path`, such as `livenessProbe`, is the kind of probe."""
     grace_s, field_path = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
     errors = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
@@ -154,7 +156,7 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
 
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
-    """The errors of the action of a probe or hook, which must be exactly one."""
+    """Errors of a probe or hook, which must have exactly one action; of several, only the first is checked."""
     set_types = [name for name in _HANDLERS if handler.get(name) is not None]
     if not set_types:
         return [required(path, "must specify a handler type")]
@@ -170,13 +172,14 @@ def _action_errors(handler_type: str, action: Object, path: str) -> list[FieldEr
     if handler_type == "sleep":
         seconds = action.get("seconds", 0)
         return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
-    errors = checks.present(action.get("path"), f"{path}.path") if handler_type == "httpGet" else []
-    errors += ports.target_errors(action.get("port", 0), f"{path}.port")
-    return errors + (_http_errors(action, path) if handler_type == "httpGet" else [])
+    port_errors = ports.target_errors(action.get("port", 0), f"{path}.port")
+    if handler_type != "httpGet":
+        return port_errors
+    return checks.present(action.get("path"), f"{path}.path") + port_errors + _http_errors(action, path)
 
 
 def _http_errors(action: Object, path: str) -> list[FieldError]:
-    """The errors of scheme and headers; kube-apiserver does not check path, host and values of headers."""
+    """Errors of the scheme and of the names of headers; as in kube-apiserver, host and values of headers are free."""
     errors = checks.one_of(action.get("scheme", ""), f"{path}.scheme", _SCHEMES)
     for header in action.get("httpHeaders") or []:
         name = header.get("name", "")
@@ -218,7 +221,10 @@ def _amount_errors(name: str, amounts: Object, quantities: Mapping[str, Quantity
 
 
 def _limit_errors(name: str, request: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
-    """The error of a request above its limit; resources in whole units need a limit equal to the request."""
+    """The error of a request of the resource `name` that its limit (None: it has none) does not allow.
+
+    Resources in whole units need a limit equal to the request. `path` is that of `resources`.
+    """
     if limit is None:
         message = "Limit must be set for non overcommitable resources"
         return [required(f"{path}.limits", message)] if _is_whole(name) else []

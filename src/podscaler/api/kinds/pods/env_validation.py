@@ -1,8 +1,8 @@
 """Validates the environment variables of a container: `env` and `envFrom`.
 
-Called by `container_validation`. A new source of a variable: an entry of _SOURCES, and a case in `_reference_errors`.
-An `Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
-errors.
+Called by `container_validation`. A new source of a variable: an entry of _SOURCES, its name in _ONE_SOURCE_MESSAGE, and
+a case in `_reference_errors`. An `Object` is the part of an API object that the name of the argument says, as a JSON
+object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -36,23 +36,23 @@ def variable_errors(variable: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def source_errors(sources: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the `envFrom` entries at `path`."""
+def env_from_errors(items: list[Object], path: str) -> list[FieldError]:
+    """The field errors of `envFrom` at `path`; each item refers to either a ConfigMap or a Secret."""
     errors = []
-    for index, source in enumerate(sources):
+    for index, item in enumerate(items):
         item_path = f"{path}[{index}]"
-        errors += checks.well_formed_if_set(source.get("prefix"), f"{item_path}.prefix", _name_messages)
-        set_sources = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
-        if len(set_sources) != 1:
-            message = _SECOND_SOURCE_MESSAGE if set_sources else "must specify one of: `configMapRef` or `secretRef`"
-            errors.append(invalid(path, "", message))
-        for name in set_sources:
-            errors += checks.present(source[name].get("name"), f"{item_path}.{name}.name")
+        errors += checks.well_formed_if_set(item.get("prefix"), f"{item_path}.prefix", _name_messages)
+        set_references = [name for name in ("configMapRef", "secretRef") if item.get(name) is not None]
+        if len(set_references) != 1:
+            message = _SECOND_SOURCE_MESSAGE if set_references else "must specify one of: `configMapRef` or `secretRef`"
+            errors.append(invalid(path, "", message))  # at the list, as in kube-apiserver
+        for name in set_references:
+            errors += checks.present(item[name].get("name"), f"{item_path}.{name}.name")
     return errors
 
 
 def _value_source_errors(source: Object, value: str, path: str) -> list[FieldError]:
-    """Errors of `valueFrom`: exactly one source, and none beside a value."""
+    """Errors of `valueFrom` at `path`, which has exactly one source; `value` is that of the variable, maybe empty."""
     set_sources = [name for name in _SOURCES if source.get(name) is not None]
     errors = [error for name in set_sources for error in _reference_errors(name, source[name], f"{path}.{name}")]
     if not set_sources:
@@ -65,14 +65,14 @@ def _value_source_errors(source: Object, value: str, path: str) -> list[FieldErr
 
 
 def _reference_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
-    """Field errors of one source of a variable; `source_type` is one of _SOURCES."""
+    """Field errors of a source of a variable; `source_type`, one of _SOURCES, is its field in `valueFrom`."""
     if source_type == "fieldRef":
         return downward_validation.field_errors(source, path, downward_validation.VARIABLE_FIELDS)
     if source_type == "resourceFieldRef":
         return downward_validation.resource_errors(source, path)
     if source_type == "fileKeyRef":
         return _file_key_errors(source, path)
-    errors = checks.present(source.get("name"), f"{path}.name")
+    errors = checks.present(source.get("name"), f"{path}.name")  # of a ConfigMap or Secret
     return errors + checks.required_form(source.get("key", ""), f"{path}.key", references.config_key_messages)
 
 

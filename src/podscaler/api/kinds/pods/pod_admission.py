@@ -1,10 +1,11 @@
 """Sets the fields of a new pod that Kubernetes' admission sets: tolerations, priority, the status with the QoS class.
 
-Called by the record of Pod. The API server applies the pod's PriorityClass and RuntimeClass (`pod_classes`) before.
-Pods and their specs are JSON objects, which the functions change.
+Called by `api.kinds.pods.pod`; before, `podscaler.controlplane.admission.pod_classes` applies the pod's PriorityClass
+and RuntimeClass, and calls `tolerate` between them, in the order of Kubernetes' plugins. `api.kinds.policy.quota_usage`
+reads the QoS class. Pods and their specs are JSON objects, which the functions change.
 
-Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
-Differs: without the ServiceAccount plugin, as in the golden captures.
+Source: kube-apiserver's admission plugin DefaultTolerationSeconds, and its pod strategy (status, qosClass).
+Differs: there is no ServiceAccount plugin: pods get no service account and no token volume here.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ _EVICTION_DELAY_S = 300
 
 
 def admit(pod: Object) -> None:
-    """Sets the tolerations, the first status and, where its class did not, the priority of a new pod, in place."""
+    """Sets tolerations, the first status and, unless a PriorityClass did so, the priority of a new pod, in place."""
     spec = pod["spec"]
     tolerate(spec)
     spec.setdefault("priority", 0)
@@ -27,7 +28,7 @@ def admit(pod: Object) -> None:
 
 
 def readmit(pod: Object, old: Object) -> None:
-    """Sets, in place, fields that admission set on create and an update left out; `old` is the stored pod."""
+    """Sets, in place, fields that `admit` set on create and that an update lacks; `old` is the stored pod."""
     spec = pod["spec"]
     tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
@@ -44,21 +45,22 @@ def tolerate(spec: Object) -> None:
 def _add_toleration(spec: Object, taint: str) -> None:
     """Adds a toleration of a taint for five minutes, unless the pod has one of its own."""
     tolerations = spec.setdefault("tolerations", [])
-    if any(_covers(toleration, taint) for toleration in tolerations):
+    if any(_tolerates(toleration, taint) for toleration in tolerations):
         return
     tolerations.append(
         {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_DELAY_S}
     )
 
 
-def _covers(toleration: Object, taint: str) -> bool:
+def _tolerates(toleration: Object, taint: str) -> bool:
+    """Whether a toleration is for the taint with the effect NoExecute; its operator and value do not count."""
     return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
 def qos_class(spec: Object) -> str:
     """The QoS class of a pod spec, by requests and limits of cpu and memory of all containers and init containers.
 
-    Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable.
+    Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable. 0 is none.
     """
     counted_containers = pod_defaults.containers({**spec, "ephemeralContainers": []})
     container_resources = [container.get("resources") or {} for container in counted_containers]
@@ -78,5 +80,5 @@ def _positive_amounts(amounts: Object) -> dict[str, Quantity]:
 
 
 def _all_equal(requests: Iterable[dict[str, Quantity]], limits: Iterable[dict[str, Quantity]]) -> bool:
-    """Whether every request equals its limit; a missing request is the limit."""
+    """Whether every request equals its limit; a missing request counts as equal."""
     return all({**limit, **request} == limit for request, limit in zip(requests, limits, strict=True))

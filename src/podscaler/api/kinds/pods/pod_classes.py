@@ -1,7 +1,8 @@
 """Applies the PriorityClass and the RuntimeClass of a new pod to its spec.
 
-Called by `podscaler.controlplane.admission.pod_classes`, which looks the classes up. Functions change the pod spec in
-place, and return a message about why the pod is rejected; an empty one admits it.
+Called by `podscaler.controlplane.admission.pod_classes`, which reads the classes. The functions that apply or set
+something change the pod spec in place and return why the pod is rejected, for the message of the API error; empty if it
+is admitted. A rejected pod may be changed in part.
 
 Source: Kubernetes' admission plugins Priority and RuntimeClass, and their merging of tolerations.
 """
@@ -16,7 +17,7 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 
 
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
-    """Sets the priority of the class (0 without a class); a pod with another priority is rejected."""
+    """Sets priority and preemption policy of the class (None: priority 0); a pod with other values is rejected."""
     class_or_default = priority_class or _NO_CLASS
     priority = class_or_default.get("value", 0)
     rejection_message = _set_class_value(spec, "priority", priority, "integer value of priority")
@@ -40,13 +41,16 @@ def _set_class_value(spec: Object, field: str, class_value: object, description:
 
 
 def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
-    """Sets the overhead, the node selector and the tolerations of the runtime class."""
+    """Adds overhead, node selector and tolerations of the class; a pod with other values is rejected.
+
+    Without a class (None) a pod must not have an overhead.
+    """
     runtime = runtime_class or {}
     return _set_overhead(spec, runtime.get("overhead")) or _set_scheduling(spec, runtime.get("scheduling") or {})
 
 
 def _set_overhead(spec: Object, overhead: Object | None) -> str:
-    """Sets the overhead of the RuntimeClass; rejects a pod that has another overhead."""
+    """Sets the overhead of the RuntimeClass, None if it has none; rejects a pod that has another overhead."""
     if overhead is None:
         message = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         return message if spec.get("overhead") else ""
@@ -74,11 +78,11 @@ def _set_scheduling(spec: Object, scheduling: Object) -> str:
     if node_selector:
         spec["nodeSelector"] = node_selector
     if scheduling.get("tolerations"):
-        spec["tolerations"] = merge_tolerations(spec.get("tolerations") or [], scheduling["tolerations"])
+        spec["tolerations"] = _merge_tolerations(spec.get("tolerations") or [], scheduling["tolerations"])
     return ""
 
 
-def merge_tolerations(pod_tolerations: Sequence[Object], class_tolerations: Sequence[Object]) -> list[Object]:
+def _merge_tolerations(pod_tolerations: Sequence[Object], class_tolerations: Sequence[Object]) -> list[Object]:
     """All tolerations of both lists, without those that another one covers; of equal ones the first is kept."""
     tolerations = [*pod_tolerations, *class_tolerations]
     merged: list[Object] = []
@@ -90,7 +94,10 @@ def merge_tolerations(pod_tolerations: Sequence[Object], class_tolerations: Sequ
 
 
 def _covers(wide: Object, narrow: Object) -> bool:
-    """Whether all that `narrow` tolerates is tolerated by `wide`."""
+    """Whether all that `narrow` tolerates is tolerated by `wide`, whose empty effect is for all effects.
+
+    An empty key with the operator Exists is for all keys; the operator Exists is for all values.
+    """
     if wide == narrow:
         return True
     is_for_all_keys = not wide.get("key") and wide.get("operator") == "Exists"
@@ -106,6 +113,6 @@ def _covers(wide: Object, narrow: Object) -> bool:
 
 
 def _tolerates_as_long(wide: Object, narrow: Object) -> bool:
-    """Whether `wide` tolerates a NoExecute taint at least as long as `narrow`; None is without end."""
+    """Whether `wide` tolerates a NoExecute taint at least as long as `narrow`; no tolerationSeconds: forever."""
     wide_s, narrow_s = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
     return wide_s is None or (narrow_s is not None and narrow_s <= wide_s)

@@ -1,25 +1,25 @@
 """Sets the API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...), in place.
 
-Called by the records of those kinds before validation. A new defaulted field of containers: add it to
-`_set_container_defaults`. Pods and their parts are JSON objects.
+The API server calls the records of those kinds, which call this module, before validation; `podscaler.lint` completes
+manifests with it. A new default: of the spec in `set_pod_spec_defaults`, of a container in `_set_container_defaults`,
+only of Pods in `set_pod_defaults`. Pods and their parts are JSON objects.
 
-Source: the objects that a v1.37 server stores (golden captures), the API reference of core/v1.
+Source: the objects that kube-apiserver v1.37 stores (tests/conformance/golden), the API reference of core/v1.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from podscaler.api.resource.resources import Object
 
 GRACE_PERIOD_S = 30
-"""The time that a pod has to end after a deletion, if it does not say otherwise."""
+"""The time that a pod has to end after a deletion if its spec has no terminationGracePeriodSeconds."""
 
 _DEFAULT_FILE_MODE = 0o644
 _DEFAULT_TOKEN_EXPIRATION_S = 3600
 
 
 def set_pod_defaults(pod: Object) -> None:
-    """Defaults of a Pod: those of its spec, requests from limits, and service links."""
+    """Defaults of a Pod: those of its spec, a positive grace period, service links, requests from limits."""
     spec = pod.setdefault("spec", {})
     set_pod_spec_defaults(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -55,7 +55,7 @@ def containers(spec: Object) -> Iterator[Object]:
 
 
 def _mirror_service_account(spec: Object) -> None:
-    """Copies `serviceAccountName` to its old name `serviceAccount`, or the reverse."""
+    """Makes the deprecated alias `serviceAccount` equal to `serviceAccountName`, or the reverse if only it is set."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -72,7 +72,7 @@ def _set_container_defaults(container: Object, *, host_network: bool) -> None:
         if host_network:
             port.setdefault("hostPort", port.get("containerPort", 0))
     for variable in container.get("env") or []:
-        _set_source_defaults(variable.get("valueFrom") or {})
+        _set_reference_defaults(variable.get("valueFrom") or {})
     for probe_field in ("livenessProbe", "readinessProbe", "startupProbe"):
         if probe := container.get(probe_field):
             _set_probe_defaults(probe)
@@ -81,24 +81,24 @@ def _set_container_defaults(container: Object, *, host_network: bool) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """`Always` for images without a tag, or with the tag `latest`, and without a digest."""
+    """`Always` for an image with the tag `latest` or without a tag, but not for one with a digest or for no image."""
     if not image or "@" in image:
         return "IfNotPresent"
     tag = image.rsplit("/", 1)[-1].partition(":")[2]
     return "Always" if tag in ("", "latest") else "IfNotPresent"
 
 
-def _set_source_defaults(source: Object) -> None:
-    """Sets the defaults of the source of a variable or of a file of the downward API, in place."""
-    if field_ref := source.get("fieldRef"):
+def _set_reference_defaults(references: Object) -> None:
+    """Sets the defaults of the references in a variable's `valueFrom` or in a downward API file, in place."""
+    if field_ref := references.get("fieldRef"):
         field_ref.setdefault("apiVersion", "v1")
-    if file_key_ref := source.get("fileKeyRef"):
+    if file_key_ref := references.get("fileKeyRef"):
         file_key_ref.setdefault("optional", False)
 
 
 def _set_probe_defaults(probe: Object) -> None:
     """Sets the defaults of a probe, in place."""
-    # Zero means unset for these four; a client that sends 0 gets the default as well.
+    # Zero means unset for these four, as in Go; initialDelaySeconds has no default.
     for field, default in (
         ("timeoutSeconds", 1),
         ("periodSeconds", 10),
@@ -125,7 +125,7 @@ def _set_requests_defaults(resources: Object) -> None:
 
 
 def _set_volume_defaults(volume: Object) -> None:
-    """Set the defaults of a volume; one without any source is an emptyDir."""
+    """Sets the defaults of a volume, in place; one without any source is an emptyDir."""
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
     for source_type in ("secret", "configMap", "downwardAPI", "projected"):
@@ -133,14 +133,14 @@ def _set_volume_defaults(volume: Object) -> None:
             source.setdefault("defaultMode", _DEFAULT_FILE_MODE)
     if (host_path := volume.get("hostPath")) is not None:
         host_path.setdefault("type", "")
-    _set_files_defaults(volume.get("downwardAPI") or {})
+    _set_downward_file_defaults(volume.get("downwardAPI") or {})
     for source in (volume.get("projected") or {}).get("sources") or []:
-        _set_files_defaults(source.get("downwardAPI") or {})
+        _set_downward_file_defaults(source.get("downwardAPI") or {})
         if (token := source.get("serviceAccountToken")) is not None:
             token.setdefault("expirationSeconds", _DEFAULT_TOKEN_EXPIRATION_S)
 
 
-def _set_files_defaults(downward_api: dict[str, Any]) -> None:
-    """Sets the defaults of the files of a downward API volume, in place."""
+def _set_downward_file_defaults(downward_api: Object) -> None:
+    """Sets the defaults of the files of a downward API volume or projection, in place."""
     for file in downward_api.get("items") or []:
-        _set_source_defaults(file)
+        _set_reference_defaults(file)

@@ -1,9 +1,10 @@
 """Applies a LimitRange to a new pod: sets missing requests and limits of its containers, and checks the others.
 
 Called by `podscaler.controlplane.admission.limit_ranges`, also for the requests of PersistentVolumeClaims, which are
-only checked. An item of `spec.limits` of a LimitRange has a type (Container, Pod, PersistentVolumeClaim) and amounts by
-resource name: `min`, `max`, `default`, `defaultRequest`, `maxLimitRequestRatio`. Requests that a LimitRange sets count
-for autoscalers, whose utilization targets are in percent of requests.
+only checked, and by `podscaler.lint.model.workloads`. A new type of items: a case in `violations`. An item of
+`spec.limits` of a LimitRange has a type (Container, Pod, PersistentVolumeClaim) and amounts by resource name: `min`,
+`max`, `default`, `defaultRequest`, `maxLimitRequestRatio`. Requests that a LimitRange sets count for autoscalers, whose
+utilization targets are in percent of requests.
 
 Source: Kubernetes' admission plugin LimitRanger, its annotation and its messages.
 """
@@ -23,7 +24,7 @@ Amounts = Mapping[str, Quantity]
 
 
 def complete(pod: Object, limit_range: Object) -> None:
-    """Sets the requests and limits that containers lack, and lists them in the annotation of the pod, in place."""
+    """Sets the requests and limits that containers lack, in place; ANNOTATION of the pod, set anew, names them."""
     limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
     notes: list[str] = []
     for field, description in _CONTAINER_FIELDS:
@@ -35,7 +36,7 @@ def complete(pod: Object, limit_range: Object) -> None:
 
 
 def _defaults(limit_range: Object, amount_field: str) -> dict[str, str]:
-    """The default limits (`default`) or requests (`defaultRequest`) of containers, by resource name."""
+    """The default limits (`default`) or requests (`defaultRequest`) of containers, by name; the last counts."""
     defaults: dict[str, str] = {}
     for limit_item in _items(limit_range, "Container"):
         defaults |= limit_item.get(amount_field) or {}
@@ -51,7 +52,7 @@ def _items(limit_range: Object, limit_type: str) -> Iterator[Object]:
 
 def _complete_container(
     container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
-) -> Iterator[str]:
+) -> list[str]:
     """Sets missing requests and limits of a container, in place.
 
     Args:
@@ -59,19 +60,22 @@ def _complete_container(
         limits: default limits, by resource name.
         description: how the notes name the container.
 
-    Yields a note for the annotation of the pod about requests that were set, and one about limits.
+    Returns a note for the annotation of the pod about requests that were set, and one about limits.
     """
+    notes = []
     for field, default_amounts, noun in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
         amounts = resources.get(field) or {}
         missing_amounts = {name: amount for name, amount in default_amounts.items() if name not in amounts}
         if missing_amounts:
             resources[field] = {**amounts, **missing_amounts}
-            yield f"{', '.join(sorted(missing_amounts))} {noun} for {description} {container.get('name', '')}"
+            set_names = ", ".join(sorted(missing_amounts))
+            notes.append(f"{set_names} {noun} for {description} {container.get('name', '')}")
+    return notes
 
 
 def violations(pod: Object, limit_range: Object) -> list[str]:
-    """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
+    """The messages about requests and limits of a pod that the LimitRange does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
     for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
         if limit_item.get("type") == "Container":
@@ -85,11 +89,12 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
 
 
 def claim_violations(claim: Object, limit_range: Object) -> list[str]:
-    """The messages about requests of a PersistentVolumeClaim that the range does not allow; empty if it allows all."""
+    """The messages about requests of a PersistentVolumeClaim beyond `min` and `max`; empty if all are allowed."""
     requests = _amounts(claim.get("spec") or {}, "requests")
     messages: list[str] = []
+    # claims have no limits; the empty one makes `_bound_violations` report requests alone
+    checked_amounts: tuple[tuple[str, Amounts], ...] = (("request", requests), ("limit", {}))
     for limit_item in _items(limit_range, "PersistentVolumeClaim"):
-        checked_amounts: tuple[tuple[str, Amounts], ...] = (("request", requests), ("limit", {}))
         for bound_name, bounds in (("minimum", limit_item.get("min")), ("maximum", limit_item.get("max"))):
             messages += _bound_violations(bound_name, limit_item["type"], bounds or {}, checked_amounts)
     return messages
@@ -104,7 +109,8 @@ def _amounts(container_or_claim_spec: Object, field: str) -> dict[str, Quantity]
 def _pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     """The `requests` or `limits` (`field`) of a pod, by resource name.
 
-    The sum over containers and sidecars, and at least the amount of each init container.
+    The sum over containers and sidecars (init containers that keep running), and at least the amount of each init
+    container.
     """
     init_containers = spec.get("initContainers") or []
     concurrent_containers = [
@@ -135,7 +141,7 @@ def _item_violations(limit_item: Object, requests: Amounts, limits: Amounts) -> 
 def _bound_violations(
     bound_name: str, limit_type: str, bounds: Mapping[str, Any], checked_amounts: tuple[tuple[str, Amounts], ...]
 ) -> Iterator[str]:
-    """Yields a message for each resource whose amounts do not keep to its bound.
+    """Yields a message for each resource with an amount beyond its bound, or without the first of `checked_amounts`.
 
     Args:
         bound_name: `minimum` or `maximum`.
@@ -154,7 +160,7 @@ def _bound_violations(
         for description, amounts in checked_amounts:
             if name in amounts and _is_beyond(bound_name, bound, amounts[name]):
                 yield f"{bound_text}, but {description} is {amounts[name]}"
-                break
+                break  # one message for each resource
 
 
 def _is_beyond(bound_name: str, bound: Quantity, amount: Quantity) -> bool:
@@ -163,7 +169,7 @@ def _is_beyond(bound_name: str, bound: Quantity, amount: Quantity) -> bool:
 
 
 def _ratio_violations(limit_type: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Yields a message for each resource whose limit is more than `ratios` times its request, or lacks one of both."""
+    """Yields a message for each resource whose limit is above `ratios` times its request, or that lacks one of both."""
     for name in sorted(ratios):
         max_ratio = Quantity.parse(str(ratios[name]))
         ratio_text = f"{name} max limit to request ratio per {limit_type} is {ratios[name]}"
@@ -182,4 +188,5 @@ def _ratio_violations(limit_type: str, ratios: Mapping[str, Any], requests: Amou
 
 
 def _is_set(amounts: Amounts, name: str) -> bool:
+    """Whether there is a positive amount of the resource."""
     return name in amounts and amounts[name].sign() > 0

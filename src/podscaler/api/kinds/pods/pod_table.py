@@ -1,10 +1,11 @@
 """The table that `kubectl get pods` prints: `web-1  1/2  CrashLoopBackOff  3 (10s ago)  5m`.
 
-PRINTER is part of the record of Pod. The status is, in rising precedence: the pod's phase or reason; the state of the
-first unfinished init container; of the first container that waits or has ended; Terminating. Pods are JSON objects;
-`spec` and `status` arguments are these parts of one. A new column: in _COLUMNS and in `_cells`.
+PRINTER is part of `api.kinds.pods.pod.RESOURCE`; `podscaler.cli.diagnosis.pod_checks` reads the status with it. The
+status is, in rising precedence: the pod's phase or reason; the state of the first unfinished init container; of the
+first container that waits or has ended; Terminating. Pods are JSON objects; `spec` and `status` arguments are these
+parts of one. A new column: in _COLUMNS and in `_cells`, in the same order.
 
-Source: the columns and cells of kube-apiserver v1.37 (golden captures).
+Source: the columns and cells of kube-apiserver v1.37 (tests/conformance/golden).
 """
 
 from collections.abc import Sequence
@@ -38,25 +39,25 @@ class _Summary:
     Attributes:
         status: the column STATUS.
         ready: the number of ready containers.
-        restarts: the number of restarts.
-        restarted_at: the time of the last restart, RFC 3339; empty without one.
-        sidecars: the restarts of sidecars, which also count when no init container runs any more.
+        restarts: the number of restarts: of init containers while the pod initializes, then of containers and sidecars.
+        restarted_at: when the last run before a restart ended, RFC 3339; empty without one.
+        sidecar_restarts: the restarts of sidecars.
     """
 
     status: str
     ready: int = 0
     restarts: int = 0
     restarted_at: str = ""
-    sidecars: _Restarts = field(default_factory=_Restarts)
+    sidecar_restarts: _Restarts = field(default_factory=_Restarts)
 
 
 def _cells(pod: Object, now_ns: int) -> list[Any]:
     """The cells of all columns but name and age."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     summary = _summarize(pod, spec, status)
-    total = len(spec.get("containers") or []) + len(_sidecar_names(spec))
+    container_count = len(spec.get("containers") or []) + len(_sidecar_names(spec))
     return [
-        f"{summary.ready}/{total}",
+        f"{summary.ready}/{container_count}",
         summary.status,
         _restarts_text(summary, now_ns),
         _pod_ip(status) or printing.NONE,
@@ -101,6 +102,7 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     if any(condition.get("reason") == "SchedulingGated" for condition in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
     is_initializing = _summarize_init_containers(summary, spec, status)
+    # an initialized pod also shows its containers while a sidecar starts again, as upstream
     if not is_initializing or _is_true(status, "Initialized"):
         _summarize_containers(summary, status)
     if pod["metadata"].get("deletionTimestamp"):
@@ -114,7 +116,7 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
 def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) -> bool:
     """Sets the status by the first unfinished init container, and the restarts, in `summary`.
 
-    Returns whether the pod still initializes.
+    Returns whether the pod still initializes: an init container has not succeeded, and is no started sidecar.
     """
     sidecars = _sidecar_names(spec)
     all_restarts = _Restarts()
@@ -123,11 +125,11 @@ def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) 
         all_restarts.add(container_status)
         summary.restarts, summary.restarted_at = all_restarts.count, all_restarts.last_at
         if is_sidecar:
-            summary.sidecars.add(container_status)
+            summary.sidecar_restarts.add(container_status)
         state = container_status.get("state") or {}
         terminated = state.get("terminated")
         if terminated is not None and not terminated.get("exitCode"):
-            continue
+            continue  # has succeeded
         if is_sidecar and container_status.get("started"):
             summary.ready += bool(container_status.get("ready"))
             continue
@@ -153,10 +155,13 @@ def _init_status(state: Object, index: int, init_count: int) -> str:
 
 
 def _summarize_containers(summary: _Summary, status: Object) -> None:
-    """Counts ready containers and restarts, and sets the status by the first container that does not run."""
-    restarts = summary.sidecars
+    """Counts ready containers and restarts, and sets the status by the first container that does not run.
+
+    A pod of which some containers have completed and others run is Running, or NotReady.
+    """
+    restarts = summary.sidecar_restarts
     is_running = False
-    for container_status in reversed(status.get("containerStatuses") or []):
+    for container_status in reversed(status.get("containerStatuses") or []):  # so that the first one sets the status
         restarts.add(container_status)
         state = container_status.get("state") or {}
         if waiting := (state.get("waiting") or {}).get("reason"):
@@ -210,6 +215,7 @@ def _sidecar_names(spec: Object) -> set[str]:
 
 
 def _conditions(status: Object, condition_type: str) -> list[Object]:
+    """The conditions of the type in a pod's status, at most one in a valid pod."""
     return [condition for condition in status.get("conditions") or [] if condition.get("type") == condition_type]
 
 

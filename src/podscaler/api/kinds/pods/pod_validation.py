@@ -1,11 +1,12 @@
 """Validates pod specs, alone (Pod) or in the template of a workload.
 
-Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
-and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec
-is a call in `validate_spec`, in the order in which kube-apiserver reports errors. An `Object` is the part of an API
-object that the name of the argument says, as a JSON object; `path` is its path in errors.
+Called by `api.kinds.pods.pod` and by the records of workloads in `api.kinds.apps`. Other modules of this package
+validate containers, scheduling and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The
+check of a new field of the spec is a call in `validate_spec`, in the order in which kube-apiserver reports errors. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
-Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (tests/conformance/golden; the API reference of core/v1).
 """
 
 import re
@@ -22,7 +23,7 @@ _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 _OPERATING_SYSTEMS = ("linux", "windows")
 _INT32_MAX = 2**31 - 1
-_SERVERS_MAX = 3
+_NAMESERVERS_MAX = 3
 _SEARCHES_MAX = 32
 _SEARCHES_MAX_CHARACTERS = 2048
 _LABEL_TEXT = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -35,7 +36,7 @@ _SEARCH_MESSAGE = (
 
 
 def validate_new(pod: Object) -> list[FieldError]:
-    """The field errors of a new Pod, without those of its metadata."""
+    """The field errors of the spec of a new Pod."""
     spec = pod.get("spec") or {}
     errors = validate_spec(spec, "spec", is_template=False)
     if spec.get("ephemeralContainers"):
@@ -44,7 +45,7 @@ def validate_new(pod: Object) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """The field errors of the status of a Pod: invalid IP addresses."""
+    """The field errors of the status of a Pod: invalid IP addresses; all at `status.podIPs`, as in kube-apiserver."""
     status = new.get("status") or {}
     pod_ips = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
     return checks.each([pod_ip.get("ip", "") for pod_ip in pod_ips], "status.podIPs", _address_errors)
@@ -60,7 +61,7 @@ def validate_template(template: Object, path: str, *, old: Object | None = None)
     Args:
         template: the template with all defaults.
         path: its path.
-        old: the stored template, None for a new one; a pod spec that equals the stored one is not validated.
+        old: the stored template, None for a new one; of a pod spec that equals the stored one no errors are reported.
     """
     template_metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     errors = metadata.label_errors(template_metadata.get("labels") or {}, f"{path}.labels")
@@ -78,7 +79,8 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old_spec: Objec
         spec: the spec with all defaults.
         path: its path.
         is_template: whether it belongs to the template of a workload.
-        old_spec: the stored spec, None for a new one; some errors that it has already are not reported again.
+        old_spec: the stored spec, None for a new one; errors of volumes that `volume_validation` tolerates in stored
+            specs are not reported again.
     """
     volume_names = volume_validation.names_of(spec)
     errors = volume_validation.validate(
@@ -128,14 +130,14 @@ def _name_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _gate_errors(spec: Object, path: str) -> list[FieldError]:
-    """The errors of scheduling gates and readiness gates."""
+    """The errors of scheduling gates and readiness gates of the pod spec at `path`."""
     earlier_names: set[str] = set()
     errors = []
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name, item_path = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
         errors += checks.well_formed(name, item_path, names.label_key_errors)
         errors += checks.not_repeated(name, item_path, earlier_names)
-    if earlier_names and spec.get("nodeName"):
+    if spec.get("schedulingGates") and spec.get("nodeName"):
         errors.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
         item_path = f"{path}.readinessGates[{index}].conditionType"
@@ -146,7 +148,9 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
 def _os_errors(system: Object, path: str) -> list[FieldError]:
     """Field errors of the operating system of a pod."""
     name = system.get("name")
-    return checks.one_of(name, path, _OPERATING_SYSTEMS) if name else [required(f"{path}.name")]
+    if not name:
+        return [required(f"{path}.name")]
+    return checks.one_of(name, path, _OPERATING_SYSTEMS)  # at `os` itself, as in kube-apiserver
 
 
 def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
@@ -168,13 +172,11 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     dns_config, is_required = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
     if dns_config is None:
         return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if is_required else []
-    servers, servers_path, errors = dns_config.get("nameservers") or [], f"{path}.nameservers", []
-    if is_required:
-        errors += checks.present(
-            servers, servers_path, "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        )
-    message = f"must not have more than {_SERVERS_MAX} nameservers"
-    errors += checks.holds(len(servers) <= _SERVERS_MAX, servers_path, servers, message)
+    servers, servers_path = dns_config.get("nameservers") or [], f"{path}.nameservers"
+    missing_message = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+    errors = checks.present(servers, servers_path, missing_message) if is_required else []
+    count_message = f"must not have more than {_NAMESERVERS_MAX} nameservers"
+    errors += checks.holds(len(servers) <= _NAMESERVERS_MAX, servers_path, servers, count_message)
     errors += checks.each(servers, servers_path, _address_errors)
     errors += _search_errors(dns_config.get("searches") or [], f"{path}.searches")
     return errors + checks.each(
@@ -186,13 +188,15 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
 
 def _search_errors(searches: list[str], path: str) -> list[FieldError]:
     """Errors of the DNS search paths: their number, their length together, the form of each."""
-    message = f"must not have more than {_SEARCHES_MAX} search paths"
-    errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
-    message = f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
-    errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
-    domains = [search.removesuffix(".") for search in searches]
-    return errors + checks.each(
-        domains,
-        path,
-        lambda name, item_path: checks.holds(not name or _SEARCH.fullmatch(name), item_path, name, _SEARCH_MESSAGE),
+    count_message = f"must not have more than {_SEARCHES_MAX} search paths"
+    errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, count_message)
+    size_message = (
+        f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
     )
+    errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, size_message)
+    domains = [search.removesuffix(".") for search in searches]  # `.` alone, the root, is valid
+    return errors + checks.each_well_formed(domains, path, _search_messages)
+
+
+def _search_messages(domain: str) -> list[str]:
+    return [] if not domain or _SEARCH.fullmatch(domain) else [_SEARCH_MESSAGE]

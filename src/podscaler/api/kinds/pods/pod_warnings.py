@@ -1,7 +1,7 @@
 """Makes the warnings (Warning headers) about a pod spec, alone or in a template: deprecated or useless fields.
 
-Called by the records of Pod and of the workloads. Pods and their parts are JSON objects; `path` is the path of a part
-in the warnings.
+`api.kinds.pods.pod` and the records in `api.kinds.apps` register `of_pod` and `of_template` as hooks. Pods and their
+parts are JSON objects; `path` is the path of a part in the warnings.
 
 Source: kube-apiserver's warnings about pods. Differs: there is none about volume types that Kubernetes has removed.
 """
@@ -30,7 +30,7 @@ def of_pod(new: Object, _old: Object | None) -> list[str]:
 
 
 def of_template(new: Object, old: Object | None) -> list[str]:
-    """The warnings for the template of a workload; none for an update that does not change the spec."""
+    """The warnings for the template of a workload; none for an update that does not change the spec (generation)."""
     if old is not None and old["metadata"].get("generation") == new["metadata"].get("generation"):
         return []
     return list(_spec_warnings((new["spec"].get("template") or {}).get("spec") or {}, "spec.template.spec"))
@@ -47,14 +47,14 @@ def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
             yield f"{item_path}.topologyKey: {key} is {_deprecation(key)}"
         if constraint.get("labelSelector") is None:
             yield f"{item_path}.labelSelector: {_NO_SELECTOR}"
-    yield from _volumes_warnings(spec, path)
+    yield from _volume_warnings(spec, path)
     yield from _duplicate_warnings(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
-    yield from _secrets_warnings(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
+    yield from _secret_reference_warnings(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
     containers = list(_containers_with_paths(spec, path))
     for item_path, container in containers:
         yield from checks.fraction_warnings(container.get("resources") or {}, f"{item_path}.resources")
-        yield from _variables_warnings(container.get("env") or [], f"{item_path}.env")
-    yield from _ports_warnings(containers)
+        yield from _variable_warnings(container.get("env") or [], f"{item_path}.env")
+    yield from _port_warnings(containers)
 
 
 def _deprecation(label: str) -> str:
@@ -64,7 +64,7 @@ def _deprecation(label: str) -> str:
 
 
 def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
-    """Warnings about deprecated node labels in affinities."""
+    """Yields warnings about deprecated node labels, and about affinity terms without a label selector."""
     node_affinity, field_path = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
     required_terms = (node_affinity.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
     terms_by_path = {
@@ -83,7 +83,7 @@ def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
 
 
 def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
-    """Warnings about affinity terms without label selector, which match no pod."""
+    """Yields warnings about affinity terms without label selector, which match no pod."""
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
             yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
@@ -93,14 +93,14 @@ def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
             yield f"{field_path}.labelSelector: {_NO_SELECTOR}"
 
 
-def _volumes_warnings(spec: Object, path: str) -> Iterator[str]:
+def _volume_warnings(spec: Object, path: str) -> Iterator[str]:
     """Yields warnings about deprecated types of volumes."""
     for index, volume in enumerate(spec.get("volumes") or []):
         for volume_type in volume.keys() & _DEPRECATED_VOLUMES.keys():
             yield f"{path}.volumes[{index}].{volume_type}: {_DEPRECATED_VOLUMES[volume_type]}"
 
 
-def _secrets_warnings(secret_references: list[Object], path: str) -> Iterator[str]:
+def _secret_reference_warnings(secret_references: list[Object], path: str) -> Iterator[str]:
     """Yields warnings about references to Secrets without a name, and about repeated names."""
     for index, reference in enumerate(secret_references):
         if not reference.get("name"):
@@ -127,7 +127,7 @@ def _containers_with_paths(spec: Object, path: str) -> Iterator[tuple[str, Objec
             yield f"{path}.{field}[{index}]", container
 
 
-def _variables_warnings(variables: list[Object], path: str) -> Iterator[str]:
+def _variable_warnings(variables: list[Object], path: str) -> Iterator[str]:
     """Yields warnings about variables that are set again without a reference to the earlier value."""
     earlier_names: set[str] = set()
     for index, variable in enumerate(variables):
@@ -137,9 +137,9 @@ def _variables_warnings(variables: list[Object], path: str) -> Iterator[str]:
         earlier_names.add(name)
 
 
-def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
+def _port_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
     """Yields warnings about ports of a pod that are defined twice; `containers` are (path, container)."""
-    # (number, protocol) -> (path, port) of each definition so far
+    # (containerPort, protocol) -> (path, port) of each definition so far
     ports_by_number: dict[tuple[int, str], list[tuple[str, Object]]] = {}
     path_by_port_name: dict[str, str] = {}
     for container_path, container in containers:
@@ -158,12 +158,15 @@ def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
 
 
 def _port_conflict(port: Object, other_port: Object) -> str:
-    """The kind of conflict between two definitions of a port number; empty if they do not conflict."""
-    number, other_number = port.get("hostPort", 0), other_port.get("hostPort", 0)
+    """The kind of conflict between two definitions of a containerPort and protocol; empty if they do not conflict.
+
+    Ambiguous: the same host port, once on one address of the host and once on all (without hostIP).
+    """
+    host_port, other_host_port = port.get("hostPort", 0), other_port.get("hostPort", 0)
     host_ip, other_host_ip = port.get("hostIP", ""), other_port.get("hostIP", "")
-    if (number, host_ip) == (other_number, other_host_ip):
+    if (host_port, host_ip) == (other_host_port, other_host_ip):
         return "duplicate"
-    if not number or not other_number:
+    if not host_port or not other_host_port:
         return "overlapping"
-    is_ambiguous = number == other_number and bool(host_ip) != bool(other_host_ip)
+    is_ambiguous = host_port == other_host_port and bool(host_ip) != bool(other_host_ip)
     return "dangerously ambiguous" if is_ambiguous else ""

@@ -1,7 +1,7 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
-Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`). Arguments of type `Object` are
-constraints, or parts of one, as JSON objects.
+Called by `pod_validation`; `pod_warnings` uses REQUIRED and PREFERRED, the fields of an affinity with its terms.
+Arguments of type `Object` are constraints, or parts of one, as JSON objects; `path` is the path of that part.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.
@@ -21,7 +21,7 @@ _ONE_VALUE_MESSAGE = "must be only one value when `operator` is 'In' or 'NotIn' 
 _UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _NODE_INCLUSION_POLICIES = ("Honor", "Ignore")
 _GATED_OPERATORS = ("Gt", "Lt")
-"""Operators of tolerations behind a feature gate that is off."""
+"""Operators of tolerations behind a feature gate that is off: not supported, though their error lists them."""
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -43,21 +43,26 @@ def _node_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
     return errors + _preferred_errors(affinity, path, "preference", _node_term_errors)
 
 
-def _preferred_errors(affinity: Object, path: str, term_field: str, check: checks.Check) -> list[FieldError]:
-    """The errors of preferred terms, each with a weight and a term in its field `term_field`."""
+def _preferred_errors(affinity: Object, path: str, term_field: str, check_term: checks.Check) -> list[FieldError]:
+    """Field errors of the preferred terms of an affinity: of the weight of each, and of its term.
+
+    Args:
+        term_field: the field of a preferred term that has the term: `preference` or `podAffinityTerm`.
+        check_term: from a term and its path to its field errors.
+    """
     errors = []
     for index, preferred in enumerate(affinity.get(PREFERRED) or []):
         item_path, weight = f"{path}.{PREFERRED}[{index}]", preferred.get("weight", 0)
         message = f"must be in the range 1-{_WEIGHT_MAX}"
         errors += checks.holds(1 <= weight <= _WEIGHT_MAX, f"{item_path}.weight", weight, message)
-        errors += check(preferred.get(term_field) or {}, f"{item_path}.{term_field}")
+        errors += check_term(preferred.get(term_field) or {}, f"{item_path}.{term_field}")
     return errors
 
 
 def _node_term_errors(term: Object, path: str) -> list[FieldError]:
     """Field errors of a term that selects nodes by labels and fields."""
-    check = partial(label_selector.requirement_errors, is_comparing=True)
-    errors = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check)
+    check_requirement = partial(label_selector.requirement_errors, is_comparing=True)
+    errors = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check_requirement)
     return errors + checks.each(term.get("matchFields"), f"{path}.matchFields", _field_requirement_errors)
 
 
@@ -86,7 +91,7 @@ def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
     for name in ("labelSelector", "namespaceSelector"):
         errors += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
     for name in term.get("namespaces") or []:
-        errors += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)
+        errors += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)  # singular, as upstream
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         errors += _label_key_errors(term, name, path)
     key, field_path = term.get("topologyKey", ""), f"{path}.topologyKey"
@@ -103,7 +108,7 @@ def _label_key_errors(term_or_constraint: Object, field: str, path: str) -> list
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the topology spread constraints at `path`; no two may have the same key and action."""
+    """The field errors of the topology spread constraints at `path`; of two with equal key and action, of the first."""
     keys_and_actions = [
         (constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints
     ]
@@ -138,7 +143,7 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     effect, taint_value = toleration.get("effect", ""), toleration.get("value", "")
-    field_path = f"{path}.operator"
+    field_path = f"{path}.operator"  # also of errors of the value, as in kube-apiserver
     errors = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
     if not key and operator != "Exists":
         message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'

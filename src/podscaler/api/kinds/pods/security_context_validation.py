@@ -4,7 +4,7 @@ Called by `pod_validation` and `container_validation`. An `Object` is the part o
 argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
-Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
+Differs: options for Windows are not checked; privileged containers are allowed, as their processes get no privileges.
 """
 
 import re
@@ -16,16 +16,16 @@ from podscaler.api.resource import checks, go_struct
 from podscaler.api.resource.resources import Object
 
 _ID_MAX = 2**31 - 1
-_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
-_POD_CHOICES = (  # (field of a pod's security context, valid values)
+_POD_CHOICES = (  # (field of a pod's security context, valid values); a new such field: an entry here
     ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
     ("supplementalGroupsPolicy", ("Merge", "Strict")),
     ("seLinuxChangePolicy", ("MountOption", "Recursive")),
 )
 _SYSCTL_TEXT = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(_SYSCTL_TEXT)
-_SYSCTL_MAX_LENGTH = 253
+_SYSCTL_MAX_CHARACTERS = 253
 
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
@@ -43,7 +43,7 @@ def pod_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
-    """The field errors of the security context of the container at `path`."""
+    """The field errors of a container's security context; `has_host_users`: `hostUsers` of the pod is not false."""
     context, field_path = container.get("securityContext"), f"{path}.securityContext"
     if not context:
         return []
@@ -107,8 +107,9 @@ def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
 
 def _sysctl_messages(name: str) -> list[str]:
     """The message about an invalid name of a kernel parameter."""
-    is_name = len(name) <= _SYSCTL_MAX_LENGTH and _SYSCTL.fullmatch(name)
-    return [] if is_name else [f"must have at most {_SYSCTL_MAX_LENGTH} characters and match regex ^{_SYSCTL_TEXT}$"]
+    if len(name) <= _SYSCTL_MAX_CHARACTERS and _SYSCTL.fullmatch(name):
+        return []
+    return [f"must have at most {_SYSCTL_MAX_CHARACTERS} characters and match regex ^{_SYSCTL_TEXT}$"]
 
 
 def _profile_errors(context: Object, path: str) -> list[FieldError]:
@@ -125,8 +126,8 @@ def _one_profile_errors(technology: str, profile: Object, path: str) -> list[Fie
     field_path = f"{path}.localhostProfile"
     if not profile_type:
         return [required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")]
-    if profile_type not in _PROFILES:
-        return [not_supported(f"{path}.type", profile_type, _PROFILES)]
+    if profile_type not in _PROFILE_TYPES:
+        return [not_supported(f"{path}.type", profile_type, _PROFILE_TYPES)]
     if profile_type == "Localhost":
         return _local_errors(local_path, technology, field_path)
     if local_path is None:

@@ -5,7 +5,7 @@
 
 Called by the validation of webhook configurations and admission policies, and by
 `podscaler.controlplane.apiserver.webhooks` when it evaluates them. `object`, `oldObject`, `namespaceObject` and
-`params` have no static type. A new variable of all expressions: an entry of VARIABLES.
+`params` have no static type. A new variable of all expressions: an entry of _VARIABLES.
 
 Source: the API documentation of matchConditions. Differs: the variable `authorizer` is not declared;
 `namespaceObject` has no static type.
@@ -19,7 +19,7 @@ from podscaler.api.cel.values import types
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.types import Type
 
-PROGRAMS_MAX = 512
+_PROGRAMS_MAX = 512
 """How many compiled expressions the cache holds; the least recently used one is dropped first."""
 
 _STRING, _STRINGS = types.STRING, types.list_of(types.STRING)
@@ -44,7 +44,7 @@ _REQUEST = types.object_of(
 )
 _SHOWN_TYPE_NAMES = {"null": "null_type"}
 """Type of a result -> its name in error messages, where kube-apiserver shows another one."""
-VARIABLES: dict[str, Type] = {
+_VARIABLES: dict[str, Type] = {
     "object": types.DYN,
     "oldObject": types.DYN,
     "namespaceObject": types.DYN,
@@ -72,7 +72,10 @@ class PolicyCompiler:
         return _compile(expression, self._has_params, variable_types)
 
     def add_variable(self, name: str, expression: str) -> str | None:
-        """Declares `variables.NAME`; returns the message about an invalid expression, None for a valid one."""
+        """Declares `variables.NAME`; returns the message about an invalid expression, None for a valid one.
+
+        After an invalid one the variable is `dyn`, so that expressions with it have no further errors.
+        """
         try:
             self._variable_types[name] = self.compile(expression).result
         except CompileError as error:
@@ -84,7 +87,8 @@ class PolicyCompiler:
         """The message about an invalid expression; None for a valid one.
 
         Args:
-            result_types: names of the CEL types that the result may have, such as `bool`.
+            result_types: names of the CEL types that the result may have, such as `bool`; besides them it may be `dyn`,
+                whose type is known only when the expression is evaluated.
         """
         try:
             program = self.compile(expression)
@@ -97,7 +101,7 @@ class PolicyCompiler:
         return f"must evaluate to {expected} but got {program.result}"
 
 
-@lru_cache(PROGRAMS_MAX)
+@lru_cache(_PROGRAMS_MAX)
 def _compile(expression: str, has_params: bool, variable_types: tuple[tuple[str, Type], ...] | None) -> Program:
     """The program of an expression, from the cache if there is one. Raises CompileError.
 
@@ -105,14 +109,14 @@ def _compile(expression: str, has_params: bool, variable_types: tuple[tuple[str,
         has_params: whether the expression may use `params`.
         variable_types: (name, type) of the members of `variables`; None if the expression may not use it.
     """
-    variables = VARIABLES | ({"params": types.DYN} if has_params else {})
+    variables = _VARIABLES | ({"params": types.DYN} if has_params else {})
     if variable_types is not None:
         variables |= {"variables": types.object_of("kubernetes.variables", dict(variable_types))}
     return programs.compiled(expression, variables)
 
 
 def compile_match_condition(expression: str, *, has_params: bool = False) -> Program:
-    """The program of a match condition. Raises CompileError, also if its value is not a bool."""
+    """The program of a match condition. Raises CompileError, also if its result is neither bool nor dyn."""
     program = _compile(expression, has_params, None)
     if program.result not in (types.BOOL, types.DYN):
         raise CompileError("must evaluate to bool")

@@ -1,7 +1,8 @@
 """Resource definitions of ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1).
 
 POLICY and BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them, and
-`controlplane.apiserver.webhooks.admission_policies` applies them. Expressions are compiled by `admission_expressions`.
+`podscaler.controlplane.apiserver.webhooks.admission_policies` applies them. `admission_expressions` compiles
+expressions. A new field with an expression: a check in `_expression_errors`.
 
 Source: kube-apiserver's defaults and validation of the group. Differs: expressions that an update keeps are checked
 again; types of the expressions are not checked against the schemas of objects (`status.typeChecking` stays empty).
@@ -21,17 +22,17 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 if TYPE_CHECKING:
     from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler
 
-UNSET: Final = "<unset>"
+_UNSET: Final = "<unset>"
 """The cell of a table for parameters that a policy or binding does not have."""
-AUDIT_ANNOTATIONS_MAX: Final = 20
-VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
-REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-ACTIONS: Final = ("Audit", "Deny", "Warn")
+_AUDIT_ANNOTATIONS_MAX: Final = 20
+_VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
+_REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_ACTIONS: Final = ("Audit", "Deny", "Warn")
 _LINE_BREAKS: Final = re.compile(r"[\n\r]")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
 
-def set_match_defaults(match_resources: Object | None) -> None:
+def _set_match_defaults(match_resources: Object | None) -> None:
     """API defaults of MatchResources, in place."""
     if match_resources is None:
         return
@@ -47,12 +48,12 @@ def _set_policy_defaults(policy: Object) -> None:
     """API defaults of a policy, in place."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
-    set_match_defaults(spec.get("matchConstraints"))
+    _set_match_defaults(spec.get("matchConstraints"))
     policy.setdefault("status", {})
 
 
 def _set_binding_defaults(binding: Object) -> None:
-    set_match_defaults(binding.setdefault("spec", {}).get("matchResources"))
+    _set_match_defaults(binding.setdefault("spec", {}).get("matchResources"))
 
 
 def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
@@ -99,7 +100,7 @@ def _match_errors(match_resources: Object, path: str) -> list[FieldError]:
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
-    """Errors of a rule and its resource names."""
+    """Field errors of a rule: its resource names, and what rules of webhooks have as well."""
     errors: list[FieldError] = []
     earlier_names: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or []):
@@ -127,8 +128,8 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
         message = "validations or auditAnnotations must contain at least one item"
         return [*errors, required("spec.validations", message), required("spec.auditAnnotations", message)]
     errors += checks.each(validations, "spec.validations", lambda rule, path: _validation_errors(rule, path, compiler))
-    if len(annotations) > AUDIT_ANNOTATIONS_MAX:
-        message = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
+    if len(annotations) > _AUDIT_ANNOTATIONS_MAX:
+        message = f"must not have more than {_AUDIT_ANNOTATIONS_MAX} auditAnnotations"
         errors.append(invalid("spec.auditAnnotations", annotations, message))
     earlier_keys: set[str] = set()
     for index, annotation in enumerate(annotations):
@@ -171,22 +172,21 @@ def _validation_errors(validation: Object, path: str, compiler: "PolicyCompiler"
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif _LINE_BREAKS.search(message.strip()):
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    return errors + checks.optional_one_of(reason, f"{path}.reason", REASONS)
+    return errors + checks.optional_one_of(reason, f"{path}.reason", _REASONS)
 
 
 def _value_expression_errors(expression: str, path: str, compiler: "PolicyCompiler") -> list[FieldError]:
     """Field errors of the expression of an audit annotation, whose result must be a string or null."""
     if not expression.strip():
         return [required(path, "valueExpression is not specified")]
-    if len(expression.strip().encode()) > VALUE_EXPRESSION_MAX_BYTES:
-        return [required(path, f"must not exceed {VALUE_EXPRESSION_MAX_BYTES} bytes in length")]
+    if len(expression.strip().encode()) > _VALUE_EXPRESSION_MAX_BYTES:
+        return [required(path, f"must not exceed {_VALUE_EXPRESSION_MAX_BYTES} bytes in length")]  # as upstream
     message = compiler.find_error(expression.strip(), "string", "null")
     return [invalid(path, expression, message)] if message else []
 
 
-def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
-    """Errors of a binding."""
-    del old
+def _validate_binding(new: Object, _old: Object | None) -> list[FieldError]:
+    """Errors of a binding: the name of its policy, its parameters, the resources it matches, its actions."""
     spec = new["spec"]
     errors = checks.required_form(spec.get("policyName", ""), "spec.policyName", names.dns_subdomain_errors)
     errors += checks.optional(spec.get("paramRef"), "spec.paramRef", _param_ref_errors)
@@ -220,7 +220,7 @@ def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     earlier_actions: set[str] = set()
     for index, action in enumerate(actions):
-        errors += checks.one_of(action, f"{path}[{index}]", ACTIONS)
+        errors += checks.one_of(action, f"{path}[{index}]", _ACTIONS)
         errors += checks.not_repeated(action, f"{path}[{index}]", earlier_actions)
     message = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
@@ -236,7 +236,7 @@ def _prepare_create(policy: Object) -> None:
 def _policy_cells(policy: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: the number of validations, and `GROUP/VERSION/KIND` of the parameters."""
     validations, param_kind = policy["spec"].get("validations") or [], policy["spec"].get("paramKind")
-    param_cell = f"{param_kind['apiVersion']}/{param_kind['kind']}" if param_kind else UNSET
+    param_cell = f"{param_kind['apiVersion']}/{param_kind['kind']}" if param_kind else _UNSET
     return [len(validations), param_cell]
 
 
@@ -245,7 +245,7 @@ def _binding_cells(binding: Object, _now_ns: int) -> list[Any]:
     policy_name = binding["spec"].get("policyName", "")
     reference = binding["spec"].get("paramRef")
     if reference is None:
-        return [policy_name, UNSET]
+        return [policy_name, _UNSET]
     name = reference.get("name") or label_selector.text(reference.get("selector"))
     namespace = reference.get("namespace")
     return [policy_name, f"{namespace}/{name}" if namespace else name]

@@ -28,7 +28,7 @@ _ORDER_RULES = (
 )
 """(field that must not exceed the next one, that field, field that the error names, message with both amounts)."""
 _SHOWN_AMOUNT_FIELDS = {("min", "default"): "min", ("default", "max"): "max"}
-"""First two fields of a rule -> the field whose amount the error shows, where it is not the one that it names."""
+"""First two fields of a rule -> the field whose amount the error shows, where upstream shows another than it names."""
 
 
 def set_defaults(limit_range: Object) -> None:
@@ -47,7 +47,7 @@ def set_defaults(limit_range: Object) -> None:
             limit_item["default"] = default_limits
         if default_requests:
             limit_item["defaultRequest"] = default_requests
-    spec.setdefault("limits", None)
+    spec.setdefault("limits", None)  # kube-apiserver shows an empty list as null
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
@@ -149,7 +149,7 @@ def _overcommit_errors(amounts: dict[str, Quantity], resource: str, path: str) -
 
 
 def _generate_name(limit_range: Object) -> None:
-    """Sets a missing name to a UUID that is derived from the uid."""
+    """Sets a missing name to a UUID, in place; it is derived from the uid, as hooks make no random values."""
     metadata = limit_range["metadata"]
     if not metadata.get("name"):
         metadata["name"] = str(uuid.uuid5(uuid.NAMESPACE_OID, metadata["uid"]))

@@ -1,7 +1,8 @@
 """Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
-The disruption controller writes its status; an eviction reduces `disruptionsAllowed`. RESOURCE, at the end, registers
-the functions above it; `api.kinds.catalog` lists it for the API server.
+`podscaler.controlplane.controllers.apps.disruption` writes its status; `podscaler.controlplane.registry.evictions`
+reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for
+the API server.
 
 Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """

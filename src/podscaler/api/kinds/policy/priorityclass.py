@@ -1,6 +1,7 @@
 """Resource definition of PriorityClass (scheduling.k8s.io/v1), the priority of pods, which scheduling here ignores.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+`podscaler.controlplane.admission.pod_classes` sets priorities of pods, and creates the classes of SYSTEM. RESOURCE, at
+the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -11,7 +12,7 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-HIGHEST_VALUE = 1_000_000_000
+_USER_VALUE_MAX = 1_000_000_000
 """The highest value of classes other than SYSTEM."""
 _SYSTEM_PREFIX = "system-"
 SYSTEM: dict[str, Object] = {
@@ -37,7 +38,7 @@ def set_defaults(priority_class: Object) -> None:
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """The field errors of a PriorityClass to be stored."""
+    """The field errors of a PriorityClass to be stored; its value and preemption policy never change."""
     priority, preemption_policy = new.get("value", 0), new.get("preemptionPolicy", "")
     if old is not None:
         fixed_fields = (
@@ -52,10 +53,10 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
         message = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
         errors.append(forbidden("metadata.name", f"{message}. error: {name} is not a known system priority class"))
-    elif priority > HIGHEST_VALUE and name not in SYSTEM:
-        message = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
+    elif priority > _USER_VALUE_MAX and name not in SYSTEM:
+        message = f"maximum allowed value of a user defined priority is {_USER_VALUE_MAX}"
         errors.append(forbidden("value", message))
-    return errors + (checks.one_of(preemption_policy, "preemptionPolicy", _POLICIES))
+    return errors + checks.one_of(preemption_policy, "preemptionPolicy", _POLICIES)
 
 
 def _immutable_error(name: str, value: Any) -> FieldError:
@@ -65,7 +66,7 @@ def _immutable_error(name: str, value: Any) -> FieldError:
     return invalid(name, value, checks.IMMUTABLE)
 
 
-def _content(priority_class: Object) -> Any:
+def _without_metadata(priority_class: Object) -> Any:
     """The part of a class whose changes increase its generation: all fields but the metadata."""
     return {name: value for name, value in priority_class.items() if name != "metadata"}
 
@@ -89,7 +90,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         validate=validate,
         has_generation=True,
-        spec_of=_content,
+        spec_of=_without_metadata,
         permanent_names=dict.fromkeys(SYSTEM, "this is a system priority class and cannot be deleted"),
     ),
     printer=tables.named(

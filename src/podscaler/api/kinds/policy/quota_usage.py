@@ -1,8 +1,9 @@
 """Measures the use of quotas by objects: counts, requests and limits of pods, ports of Services, storage of claims.
 
-`controlplane.admission.resource_quotas` measures the object of each write; the resource quota controller sums up all
-objects of a namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the
-count is limited: a subclass, and an entry of _EVALUATORS. Objects are JSON objects of the API; nothing is changed.
+`podscaler.controlplane.admission.resource_quotas` measures the object of each write;
+`podscaler.controlplane.controllers.cluster.resource_quota` sums up all objects of a namespace. Each kind has one
+`QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the count is limited: a subclass, and an entry of
+_EVALUATORS. Objects are JSON objects of the API; nothing is changed.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
@@ -16,15 +17,15 @@ from podscaler.api.kinds.pods import pod_admission
 from podscaler.api.machinery import instants, names
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS
 
 Amounts = Mapping[str, Quantity]
 """Quantities by the names of a quota's spec.hard, such as `requests.cpu` and `count/jobs.batch`."""
 
 IGNORED_KINDS: Final = frozenset({"events", "events.events.k8s.io"})
 """Kinds that no quota counts."""
-ONE: Final = Quantity(1)
-ZERO: Final = Quantity(0)
-_NANOSECONDS: Final = 1_000_000_000
+_ONE: Final = Quantity(1)
+_ZERO: Final = Quantity(0)
 _NAMES_WITHOUT_COUNT_PREFIX: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
 """Kinds whose number also has the name of the kind alone, without `count/`."""
 _COMPUTE_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
@@ -50,7 +51,7 @@ class QuotaEvaluator:
     """Counts the objects of a kind; subclasses measure more.
 
     Args:
-        resource: the kind (`Resource.key`).
+        resource: the kind (`Resource.key`), such as `pods` and `jobs.batch`.
     """
 
     def __init__(self, resource: str) -> None:
@@ -67,7 +68,7 @@ class QuotaEvaluator:
             now_ns: the present time since the epoch: a pod whose deletion grace period has ended uses only its count.
         """
         del obj, now_ns
-        return dict.fromkeys(self._names, ONE)
+        return dict.fromkeys(self._names, _ONE)
 
     def is_in_scope(self, requirement: Object, obj: Object) -> bool:
         """Whether an object is in a scope, given as an item of scopeSelector.matchExpressions."""
@@ -97,7 +98,7 @@ class _PodEvaluator(QuotaEvaluator):
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
         """The use of a pod: its count, and its requests and limits while it is charged for them."""
-        count_usage = {"count/pods": ONE}
+        count_usage = {"count/pods": _ONE}
         if not is_charged(obj, now_ns):
             return count_usage
         spec = obj.get("spec") or {}
@@ -108,9 +109,9 @@ class _PodEvaluator(QuotaEvaluator):
         spec = obj.get("spec") or {}
         match requirement.get("scopeName"):
             case "Terminating":
-                return is_terminating(obj)
+                return _is_terminating(obj)
             case "NotTerminating":
-                return not is_terminating(obj)
+                return not _is_terminating(obj)
             case "BestEffort":
                 return pod_admission.qos_class(spec) == "BestEffort"
             case "NotBestEffort":
@@ -123,7 +124,10 @@ class _PodEvaluator(QuotaEvaluator):
                 return False
 
     def missing_message(self, required: Iterable[str], obj: Object) -> str:
-        """A message with the containers that lack an amount which a quota limits; empty if none does."""
+        """A message with the containers that lack an amount which a quota limits; empty if none does.
+
+        A pod with resources of its own (`spec.resources`) need not declare those of containers.
+        """
         spec, required_names = obj.get("spec") or {}, _MUST_BE_DECLARED & frozenset(required)
         if spec.get("resources"):
             return ""
@@ -138,7 +142,7 @@ class _PodEvaluator(QuotaEvaluator):
         return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
     def charges_update(self, new: Object, old: Object) -> bool:
-        return is_terminating(new) != is_terminating(old)
+        return _is_terminating(new) != _is_terminating(old)
 
 
 class _ServiceEvaluator(QuotaEvaluator):
@@ -154,11 +158,12 @@ class _ServiceEvaluator(QuotaEvaluator):
         spec = obj.get("spec") or {}
         service_type, ports = spec.get("type", ""), spec.get("ports") or []
         if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
-            ports = [port for port in ports if port.get("nodePort")]
-        node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
+            node_ports = sum(bool(port.get("nodePort")) for port in ports)
+        else:
+            node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
         load_balancers = int(service_type == "LoadBalancer")
         counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
-        return {"count/services": ONE, "services": ONE, **counts}
+        return {"count/services": _ONE, "services": _ONE, **counts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return self.usage(new, 0) != self.usage(old, 0)
@@ -177,13 +182,13 @@ class _ClaimEvaluator(QuotaEvaluator):
         """The use of a claim: one claim and its storage, both in total and of its storage class."""
         del now_ns
         spec = obj.get("spec") or {}
-        amounts = {"persistentvolumeclaims": ONE}
+        amounts = {"persistentvolumeclaims": _ONE}
         if (storage := _amounts(spec, "requests").get("storage")) is not None:
             amounts["requests.storage"] = storage
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
         class_amounts = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
-        return {"count/persistentvolumeclaims": ONE, **amounts, **class_amounts}
+        return {"count/persistentvolumeclaims": _ONE, **amounts, **class_amounts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return self.usage(new, 0) != self.usage(old, 0)
@@ -223,22 +228,23 @@ def add_amounts(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]
 
 def increased_amounts(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
     """The amounts by which `new_amounts` exceed `old_amounts`, only for names whose amount is larger."""
+    negative_old_amounts = {name: Quantity(-amount.unscaled, amount.scale) for name, amount in old_amounts.items()}
     return {
-        name: amount + Quantity(-old_amounts[name].unscaled, old_amounts[name].scale) if name in old_amounts else amount
+        name: amount + negative_old_amounts[name] if name in old_amounts else amount
         for name, amount in new_amounts.items()
         if name not in old_amounts or old_amounts[name] < amount
     }
 
 
 def calculate_used(
-    quota: Object, resources: Iterable[str], objects_of: Callable[[str], Iterable[Object]], now_ns: int
+    quota: Object, resources: Iterable[str], list_objects: Callable[[str], Iterable[Object]], now_ns: int
 ) -> dict[str, str]:
     """The status.used of a quota, as the sum over all objects of its namespace.
 
     Args:
         resources: the kinds (`Resource.key`) that quotas count.
-        objects_of: the objects of a kind in the quota's namespace.
-        now_ns: the wall clock.
+        list_objects: from a kind to its objects in the quota's namespace.
+        now_ns: the present time since the epoch.
     """
     hard, requirements = (quota.get("spec") or {}).get("hard") or {}, scope_requirements(quota)
     totals: dict[str, Quantity] = {}
@@ -247,8 +253,8 @@ def calculate_used(
         tracked_names = evaluator.tracked_names(hard)
         if not tracked_names:
             continue
-        totals = add_amounts(totals, dict.fromkeys(tracked_names, ZERO))
-        for obj in objects_of(resource):
+        totals = add_amounts(totals, dict.fromkeys(tracked_names, _ZERO))
+        for obj in list_objects(resource):
             if all(evaluator.is_in_scope(requirement, obj) for requirement in requirements):
                 used = evaluator.usage(obj, now_ns)
                 totals = add_amounts(totals, {name: used[name] for name in tracked_names & used.keys()})
@@ -263,11 +269,11 @@ def is_charged(pod: Object, now_ns: int) -> bool:
     deletion_time, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
     if deletion_time is None or grace_s is None:
         return True
-    return now_ns <= instants.parse(deletion_time) + int(grace_s) * _NANOSECONDS
+    return now_ns <= instants.parse(deletion_time) + int(grace_s) * NANOSECONDS
 
 
-def is_terminating(pod: Object) -> bool:
-    """Whether a pod is in the scope Terminating: it has a deadline."""
+def _is_terminating(pod: Object) -> bool:
+    """Whether a pod is in the scope Terminating: it has a deadline (a pod that is being deleted need not have one)."""
     deadline_s = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     return deadline_s is not None and deadline_s >= 0
 
@@ -288,14 +294,13 @@ def pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
-        needed = _amounts(container, field)
+        own_amounts = _amounts(container, field)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = add_amounts(total, needed), add_amounts(sidecars, needed)
-            needed = sidecars
+            total, sidecars = add_amounts(total, own_amounts), add_amounts(sidecars, own_amounts)
+            peak = _larger_by_name(peak, sidecars)
         else:
-            needed = add_amounts(needed, sidecars)
-        peak = _larger_by_name(peak, needed)
-    total = _larger_by_name(total, peak) | _amounts(spec, field)
+            peak = _larger_by_name(peak, add_amounts(own_amounts, sidecars))
+    total = _larger_by_name(total, peak) | _amounts(spec, field)  # those of the pod itself replace the sums
     overhead = amounts_of(spec.get("overhead"))
     if field == "limits":  # a resource without a limit stays unlimited
         overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
@@ -314,11 +319,11 @@ def _amounts(container_or_spec: Object, field: str) -> dict[str, Quantity]:
 
 
 def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """The usage by names of a quota, from requests and limits by resource name.
+    """The usage by names of a quota, from requests and limits by resource name; `pods` is 1.
 
     `cpu` and `requests.cpu` of a quota are the same request; `limits.cpu` is the limit.
     """
-    usage = {"pods": ONE}
+    usage = {"pods": _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
             usage |= {name: amount, f"requests.{name}": amount}

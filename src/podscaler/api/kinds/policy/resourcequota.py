@@ -74,7 +74,7 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
 
 
 def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
-    """Field errors of `spec.scopes`: unsupported scopes, limited resources that they exclude, conflicts."""
+    """Field errors of `spec.scopes`: unsupported scopes, conflicts, one for each resource in `hard` out of scope."""
     errors = []
     for scope in scopes:
         errors += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
@@ -106,7 +106,7 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
         ]
         errors += _operator_errors(requirement, path)
     scope_names = {requirement.get("scopeName", "") for requirement in requirements}
-    return errors + [
+    return errors + [  # the shown value is spec.scopes, as upstream
         invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTING_SCOPES if pair <= scope_names
     ]
 

@@ -1,4 +1,4 @@
-"""The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which give a role to users.
+"""The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which bind a role to users.
 
 ROLE_BINDING and CLUSTER_ROLE_BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them
 for the API server.
@@ -62,7 +62,8 @@ def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[Fie
     if subject_kind == "ServiceAccount":
         errors += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
         errors += checks.one_of(group, f"{path}.apiGroup", ("",))
-        return errors + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
+        has_namespace = namespaced or subject.get("namespace")  # a RoleBinding's own namespace is the default
+        return errors + checks.present(has_namespace, f"{path}.namespace")
     if subject_kind not in _SUBJECT_KINDS:
         return [*errors, not_supported(f"{path}.kind", subject_kind, _SUBJECT_KINDS)]
     return errors + checks.one_of(group, f"{path}.apiGroup", (GROUP,))

@@ -1,6 +1,7 @@
 """Resource definition of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
-RESOURCE, at the end, registers `validate`; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers `validate`; `api.kinds.catalog` lists it for the API server, and
+`podscaler.controlplane.admission.pod_classes` applies the class to pods.
 
 Source: the API reference of node.k8s.io/v1.
 """

@@ -1,8 +1,9 @@
 """Validates the webhooks of webhook configurations: rules, client, selectors, match conditions.
 
-Called by the records in `api.kinds.policy.webhookconfiguration`. Stored objects stay valid: match conditions that an
-update does not change are not checked again. An `Object` is the part of an API object that the name of the argument
-says, as a JSON object; `path` is its path in errors.
+Called by `webhookconfiguration`; `admission_policy` uses `rule_errors` and `condition_errors`, and
+`podscaler.controlplane.apiserver.webhooks` REVIEW_VERSIONS, the versions of AdmissionReview that it sends. Stored
+objects stay valid: match conditions that an update does not change are not checked again. An `Object` is the part of an
+API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
 """
@@ -16,13 +17,13 @@ from podscaler.api.machinery.field import FieldError, invalid, required, too_man
 from podscaler.api.resource import checks, label_selector
 from podscaler.api.resource.resources import Object
 
-CONDITIONS_MAX = 64
-PORT_MAX = 65_535
+_CONDITIONS_MAX = 64
+_PORT_MAX = 65_535
 _SERVICE_PORT = 443
 """The default port of the Service of a webhook."""
-TIMEOUT_MAX_S = 30
+_TIMEOUT_MAX_S = 30
 REVIEW_VERSIONS = ("v1", "v1beta1")
-OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _URL_FORM = "; desired format: https://host[/path]"
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _NAME_SEGMENTS_MIN = 3
@@ -35,7 +36,7 @@ def validate(webhooks: Sequence[Object], old_webhooks: Sequence[Object] | None) 
     earlier_names: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
-        errors += webhook_errors(webhook, path, ignores_conditions=keeps_conditions)
+        errors += _webhook_errors(webhook, path, skips_conditions=keeps_conditions)
         errors += _review_version_errors(
             webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
         )
@@ -49,23 +50,23 @@ def _conditions(webhooks: Sequence[Object]) -> list[Any]:
     return [webhook.get("matchConditions") or [] for webhook in webhooks]
 
 
-def webhook_errors(webhook: Object, path: str, *, ignores_conditions: bool) -> list[FieldError]:
-    """The field errors of one webhook without those of its review versions."""
+def _webhook_errors(webhook: Object, path: str, *, skips_conditions: bool) -> list[FieldError]:
+    """Field errors of one webhook without those of its review versions; `skips_conditions`: of match conditions."""
     errors = _name_errors(webhook.get("name", ""), f"{path}.name")
     errors += checks.each(webhook.get("rules"), f"{path}.rules", rule_errors)
     errors += checks.optional_one_of(webhook.get("failurePolicy"), f"{path}.failurePolicy", ("Fail", "Ignore"))
     errors += checks.optional_one_of(webhook.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
     errors += _side_effect_errors(webhook.get("sideEffects"), f"{path}.sideEffects")
     timeout_s = webhook.get("timeoutSeconds")
-    if timeout_s is not None and not 1 <= timeout_s <= TIMEOUT_MAX_S:
-        message = f"the timeout value must be between 1 and {TIMEOUT_MAX_S} seconds"
+    if timeout_s is not None and not 1 <= timeout_s <= _TIMEOUT_MAX_S:
+        message = f"the timeout value must be between 1 and {_TIMEOUT_MAX_S} seconds"
         errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, message))
     for name in ("namespaceSelector", "objectSelector"):
         errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
     policies = ("IfNeeded", "Never")
     errors += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
     errors += _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    if not ignores_conditions:
+    if not skips_conditions:
         errors += condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
     return errors
 
@@ -94,7 +95,7 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
     errors = checks.present(operations, f"{path}.operations")
     errors += _wildcard_errors(operations, f"{path}.operations", "operations")
     errors += checks.each(
-        operations, f"{path}.operations", lambda operation, item_path: checks.one_of(operation, item_path, OPERATIONS)
+        operations, f"{path}.operations", lambda operation, item_path: checks.one_of(operation, item_path, _OPERATIONS)
     )
     for field, plural_noun in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(field) or []
@@ -112,7 +113,7 @@ def _wildcard_errors(values: Sequence[str], path: str, plural_noun: str) -> list
 
 
 def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
-    """The errors of empty resources, and of those that a wildcard of the same rule covers, such as `pods/*`."""
+    """The errors of empty resources, and of those that a wildcard (`pods/*`) before them in the same rule covers."""
     errors = checks.present(resources, path)
     earlier_wildcards: set[str] = set()
     for index, resource in enumerate(resources):
@@ -138,18 +139,18 @@ def _client_errors(client: Object, path: str) -> list[FieldError]:
     """Errors of a clientConfig: either a URL or a Service."""
     url, service = client.get("url"), client.get("service")
     if url is not None and service is None:
-        return url_errors(url, f"{path}.url")
+        return _url_errors(url, f"{path}.url")
     if service is not None and url is None:
-        return service_errors(service, f"{path}.service")
+        return _service_errors(service, f"{path}.service")
     return [required(path, "exactly one of url or service is required")]
 
 
-def url_errors(url: str, path: str) -> list[FieldError]:
+def _url_errors(url: str, path: str) -> list[FieldError]:
     """The field errors of the URL of a webhook."""
     try:
         url_parts = urlsplit(url)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]
+        return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]  # no Invalid, as upstream
     errors = checks.holds(
         url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
     )
@@ -162,13 +163,13 @@ def url_errors(url: str, path: str) -> list[FieldError]:
     )
 
 
-def service_errors(service: Object, path: str) -> list[FieldError]:
+def _service_errors(service: Object, path: str) -> list[FieldError]:
     """The field errors of the reference to the Service of a webhook."""
     errors = checks.present(service.get("name"), f"{path}.name")
     errors += checks.present(service.get("namespace"), f"{path}.namespace")
     port = service.get("port", _SERVICE_PORT)
-    message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
-    errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, message)
+    message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
+    errors += checks.holds(0 < port <= _PORT_MAX, f"{path}.port", port, message)
     return errors + _path_errors(service.get("path") or "/", f"{path}.path")
 
 
@@ -203,7 +204,7 @@ def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldErro
 
 def condition_errors(conditions: Sequence[Object], path: str, *, has_params: bool = False) -> list[FieldError]:
     """The field errors of match conditions; `has_params`: whether there is the variable `params`."""
-    errors = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
+    errors = [too_many(path, len(conditions), _CONDITIONS_MAX)] if len(conditions) > _CONDITIONS_MAX else []
     earlier_names: set[str] = set()
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()

@@ -1,7 +1,7 @@
 """The records of ValidatingWebhookConfiguration and MutatingWebhookConfiguration (admissionregistration.k8s.io/v1).
 
-`api.kinds.catalog` lists them for the API server; `podscaler.controlplane.admission` calls the webhooks;
-`webhook_validation` validates them. A new default goes into `set_defaults`.
+MUTATING and VALIDATING, at the end, are the records; `api.kinds.catalog` lists them for the API server.
+`podscaler.controlplane.apiserver.webhooks` calls the webhooks, `webhook_validation` validates them.
 
 Source: kube-apiserver's defaults and validation of the group.
 """
@@ -15,12 +15,12 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 GROUP = "admissionregistration.k8s.io"
 TIMEOUT_S = 10
-SERVICE_PORT = 443
+_SERVICE_PORT = 443
 """Defaults of a webhook: the time limit of a call, and the port of its Service."""
 
 
 def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
-    """API defaults, in place."""
+    """API defaults, in place; only the webhooks of a MutatingWebhookConfiguration have a reinvocationPolicy."""
     for webhook in configuration.get("webhooks") or []:
         webhook.setdefault("failurePolicy", "Fail")
         webhook.setdefault("matchPolicy", "Equivalent")
@@ -33,7 +33,7 @@ def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
             rule.setdefault("scope", "*")
         service = (webhook.get("clientConfig") or {}).get("service")
         if service is not None:
-            service.setdefault("port", SERVICE_PORT)
+            service.setdefault("port", _SERVICE_PORT)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:

@@ -1,7 +1,8 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by the record of PersistentVolumeClaim and by the validation of StatefulSets. An `Object` is the part of an API
-object that the name of the argument says, as a JSON object; `path` is its path in errors.
+Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -88,7 +89,7 @@ def _specs_to_compare(new: Object, old: Object) -> tuple[Object, Object]:
 
 
 def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:
-    """The error of a smaller size, which is allowed down to status.capacity (after an expansion that failed)."""
+    """The error of a smaller size, which is allowed above status.capacity (after an expansion that failed)."""
     size = _size(new["spec"].get("resources"), "requests")
     old_size = _size(old["spec"].get("resources"), "requests")
     is_smaller = size < old_size

@@ -1,8 +1,8 @@
 """Validates references to a pod's own fields and resources (the downward API), in variables and in volume files.
 
-Called by the validation of environment variables, and of downwardAPI and projected volumes. A field that becomes
-available to variables: add it to VARIABLE_FIELDS; to files: to _FILE_FIELDS. An `Object` is the part of an API object
-that the name of the argument says, as a JSON object; `path` is its path in errors.
+Called by `api.kinds.pods.env_validation` (variables), `volume_validation` and `projected_volume_validation`. A field
+that becomes available to variables: add it to VARIABLE_FIELDS; to files: to _FILE_FIELDS. An `Object` is the part of an
+API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
@@ -20,7 +20,7 @@ _FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY_FIELDS)
 _ADDRESS_FIELDS = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 VARIABLE_FIELDS = (*_IDENTITY_FIELDS, "spec.nodeName", "spec.serviceAccountName", *_ADDRESS_FIELDS)
 _CONVERTIBLE_ONLY = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
-"""Labels that kube-apiserver converts, but neither variables nor files may use: their error has another text."""
+"""Field labels that kube-apiserver converts, but neither variables nor files may use; others have another error."""
 _FIELD_LABELS = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_CONVERTIBLE_ONLY)} | {
     "spec.host": "spec.nodeName"
 }
@@ -61,12 +61,13 @@ def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     if map_field not in ("metadata.labels", "metadata.annotations"):
         message = f"error converting fieldPath: field label does not support subscript: {match[0]}"
         return [invalid(f"{path}.fieldPath", match[0], message)]
-    key = key.lower() if map_field == "metadata.annotations" else key
-    return checks.well_formed(key, path, names.label_key_errors)
+    # upstream lets keys of annotations have capitals
+    checked_key = key.lower() if map_field == "metadata.annotations" else key
+    return checks.well_formed(checked_key, path, names.label_key_errors)
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:
-    """The field errors of a ResourceFieldSelector, except for those of its containerName."""
+    """The field errors of the resource in a ResourceFieldSelector; the containerName is not checked."""
     resource = source.get("resource", "")
     is_huge_pages = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
     return [] if is_huge_pages else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)

@@ -18,7 +18,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 from podscaler.api.schema import schema
 
 PROTECTION: Final = "kubernetes.io/pv-protection"
-"""The finalizer that keeps a volume while it is bound to a claim."""
+"""The finalizer that keeps a bound volume; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
 _SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
 _VALIDATED_SECRET_REFS: Final = (
     "controllerPublishSecretRef",
@@ -93,7 +93,7 @@ def _sources(spec: Object) -> Object:
 
 
 def _source_errors(spec: Object) -> list[FieldError]:
-    """Errors of the volume source, of which there is exactly one."""
+    """Errors of the volume source, of which there is exactly one; of several, only the first is checked."""
     sources = _sources(spec)
     # kube-apiserver validates the first source in this order: hostPath first, csi last.
     source_types = sorted(sources, key=lambda source_type: (source_type != "hostPath", source_type == "csi"))
@@ -168,7 +168,7 @@ def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
 
 
 def _prepare_create(new: Object) -> None:
-    """Sets the first status, and adds PROTECTION."""
+    """Sets the first status, and adds PROTECTION, in place."""
     new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": new["metadata"]["creationTimestamp"]}
     finalizers = new["metadata"].get("finalizers") or []
     if PROTECTION not in finalizers:

@@ -13,7 +13,7 @@ from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer that keeps a claim while a pod uses it."""
+"""The finalizer that keeps a used claim; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
 _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 """(API group, kind) of the objects that `dataSource` may name."""
 
@@ -25,25 +25,23 @@ def set_defaults(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Sets the first status, and adds PROTECTION."""
+    """Sets the first status, adds PROTECTION and normalizes the data source, in place."""
     new["status"] = {"phase": "Pending"}
-    finalizers = new["metadata"].setdefault("finalizers", None) or []
+    finalizers = new["metadata"].get("finalizers") or []
     if PROTECTION not in finalizers:
         new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
     _normalize_data_source(new["spec"])
 
 
 def _normalize_data_source(spec: Object) -> None:
-    """Removes a `dataSource` that is no claim or snapshot, then makes `dataSource` and `dataSourceRef` equal, in place.
+    """Removes a `dataSource` that is no claim or snapshot; then copies it to a missing `dataSourceRef`, or the reverse.
 
-    The one that is set is copied to the other; a reference to another namespace has no `dataSource`.
+    Changes the spec in place. A `dataSourceRef` with a namespace is not copied.
     """
-    data_source = spec.get("dataSource")
-    if (
-        data_source is not None
-        and (data_source.get("apiGroup") or "", data_source.get("kind", "")) not in _DATA_SOURCES
-    ):
-        del spec["dataSource"]
+    if (sent_source := spec.get("dataSource")) is not None:
+        group_and_kind = (sent_source.get("apiGroup") or "", sent_source.get("kind", ""))
+        if group_and_kind not in _DATA_SOURCES:
+            del spec["dataSource"]
     data_source, data_source_ref = spec.get("dataSource"), spec.get("dataSourceRef")
     if data_source is not None and data_source_ref is None:
         spec["dataSourceRef"] = dict(data_source)

@@ -1,11 +1,12 @@
 """Validates the sources of a projected volume, above all the paths of their files.
 
-Called by `volume_validation`. Valid sources name files below the volume's directory only; no two sources name the same
-file, except for tokens, whose paths kube-apiserver does not compare.
+Called by `volume_validation`. A new source: an entry of _SOURCES, and a case in `validate`. Valid sources name files
+below the volume's directory only; no two sources name the same file, except for tokens, whose paths kube-apiserver does
+not compare.
 
-Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
-fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API file
-`downwardAPI.path` without the index.
+Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded responses (tests/conformance/recorded).
+The fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API
+file `downwardAPI.path` without the index.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, volume_paths
@@ -15,14 +16,12 @@ from podscaler.api.resource import checks, go_struct, label_selector, signers
 from podscaler.api.resource.resources import Object
 
 _SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
-_EXPIRATION_MIN_S = 10 * 60
-_EXPIRATION_MAX_S = 1 << 32
-"""Bounds of the lifetime of a token."""
-_LIFETIME_MIN_S = 60 * 60
-_LIFETIME_MAX_S = 91 * 24 * 60 * 60
-"""Bounds of the lifetime of a pod's certificate: an hour to 91 days."""
-_KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
-"""The upper bound for signers below kubernetes.io."""
+_TOKEN_LIFETIME_MIN_S = 10 * 60
+_TOKEN_LIFETIME_MAX_S = 2**32
+_CERTIFICATE_LIFETIME_MIN_S = 60 * 60
+_CERTIFICATE_LIFETIME_MAX_S = 91 * 24 * 60 * 60
+_KUBERNETES_CERTIFICATE_LIFETIME_MAX_S = 24 * 60 * 60
+"""The upper bound for signers of the domain kubernetes.io and its subdomains."""
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _NO_CERTIFICATE_PATH_MESSAGE = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
@@ -34,7 +33,7 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
     Args:
         source: the source of the volume.
         path: the path of the source.
-        trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
+        trusts_token_paths: whether paths of tokens may be invalid, because the stored object has an invalid one.
     """
     errors: list[FieldError] = []
     used_paths = _UsedPaths(path)
@@ -44,12 +43,12 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
         for source_type in set_types:
             projection = volume_projection[source_type]
             if source_type in ("secret", "configMap"):
-                errors += _keys_errors(projection, f"{item_path}.{source_type}", used_paths)
+                errors += _config_or_secret_errors(projection, f"{item_path}.{source_type}", used_paths)
             elif source_type == "downwardAPI":
                 errors += _downward_errors(projection, f"{item_path}.{source_type}", used_paths)
             elif source_type == "serviceAccountToken":
                 expiration_path = f"{item_path}.{source_type}.expirationSeconds"
-                errors += _expiration_errors(projection.get("expirationSeconds"), expiration_path)
+                errors += _token_lifetime_errors(projection.get("expirationSeconds"), expiration_path)
                 if not (trusts_token_paths and projection.get("path")):
                     errors += _token_path_errors(projection, f"{path}.path")
             elif source_type == "clusterTrustBundle":
@@ -80,7 +79,7 @@ class _UsedPaths:
         self._reported_names: set[str] = set()
 
     def add(self, file_path: str, shown_name: str) -> list[FieldError]:
-        """Adds a file path; returns the error if another source has it. The message has `shown_name`, once for each."""
+        """Adds a file path; returns the error if another file has it, the first one only of those with `shown_name`."""
         if file_path not in self._file_paths:
             self._file_paths.add(file_path)
             return []
@@ -89,7 +88,7 @@ class _UsedPaths:
         return checks.holds(is_reported, self._field_path, shown_name, "conflicting duplicate paths")
 
 
-def _keys_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
+def _config_or_secret_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
     """Field errors of a projected ConfigMap or Secret.
 
     Args:
@@ -114,13 +113,13 @@ def _downward_errors(projection: Object, path: str, used_paths: _UsedPaths) -> l
     return errors
 
 
-def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
+def _token_lifetime_errors(expiration_s: int | None, path: str) -> list[FieldError]:
     """Errors of a token's lifetime: ten minutes to 2^32 seconds."""
     if expiration_s is None:
         return [required(path)]
-    if expiration_s < _EXPIRATION_MIN_S:
+    if expiration_s < _TOKEN_LIFETIME_MIN_S:
         return [invalid(path, expiration_s, "may not specify a duration less than 10 minutes")]
-    if expiration_s > _EXPIRATION_MAX_S:
+    if expiration_s > _TOKEN_LIFETIME_MAX_S:
         return [invalid(path, expiration_s, "may not specify a duration larger than 2^32 seconds")]
     return []
 
@@ -167,9 +166,9 @@ def _certificate_errors(projection: Object, path: str, used_paths: _UsedPaths) -
     """Errors of a pod certificate: signer, key type, lifetime, the paths of its files."""
     errors = signers.signer_name_errors(projection.get("signerName", ""), f"{path}.signerName")
     for key in projection.get("userAnnotations") or {}:
-        errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
+        errors += _annotation_key_errors(key.lower(), f"{path}.userAnnotations")
     errors += checks.one_of(projection.get("keyType", ""), f"{path}.keyType", _KEY_TYPES)
-    errors += _lifetime_errors(projection, f"{path}.maxExpirationSeconds")
+    errors += _certificate_lifetime_errors(projection, f"{path}.maxExpirationSeconds")
     set_fields = [field for field in _CERTIFICATE_PATHS if projection.get(field)]
     for field in set_fields:
         errors += volume_paths.file_errors(projection[field], f"{path}.{field}")
@@ -177,21 +176,21 @@ def _certificate_errors(projection: Object, path: str, used_paths: _UsedPaths) -
     return errors if set_fields else [*errors, required(path, _NO_CERTIFICATE_PATH_MESSAGE)]
 
 
-def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
-    """Errors of a certificate's lifetime, which signers of Kubernetes limit to less than others."""
+def _certificate_lifetime_errors(projection: Object, path: str) -> list[FieldError]:
+    """Errors of a certificate's lifetime (none is valid), which signers of Kubernetes limit to less than others."""
     lifetime_s = projection.get("maxExpirationSeconds")
     if lifetime_s is None:
         return []
     host = projection.get("signerName", "").partition("/")[0]
     is_kubernetes = host == "kubernetes.io" or host.endswith(".kubernetes.io")
-    max_lifetime_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
+    max_lifetime_s = _KUBERNETES_CERTIFICATE_LIFETIME_MAX_S if is_kubernetes else _CERTIFICATE_LIFETIME_MAX_S
     message_start = "if provided, maxExpirationSeconds must be"
-    if lifetime_s < _LIFETIME_MIN_S:
-        return [invalid(path, lifetime_s, f"{message_start} >= {_LIFETIME_MIN_S}")]
+    if lifetime_s < _CERTIFICATE_LIFETIME_MIN_S:
+        return [invalid(path, lifetime_s, f"{message_start} >= {_CERTIFICATE_LIFETIME_MIN_S}")]
     return checks.holds(lifetime_s <= max_lifetime_s, path, lifetime_s, f"{message_start} <= {max_lifetime_s}")
 
 
-def _annotation_errors(key: str, path: str) -> list[FieldError]:
+def _annotation_key_errors(key: str, path: str) -> list[FieldError]:
     """Errors of the key of an annotation, which has the prefix of a domain."""
     if not key:
         return [required(path)]

@@ -1,7 +1,7 @@
-"""The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1), without behaviour.
+"""The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1).
 
-STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the functions of this module;
-`api.kinds.catalog` lists them for the API server.
+No controller here acts on them. STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the
+functions of this module; `api.kinds.catalog` lists them for the API server.
 
 Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
 StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
@@ -17,10 +17,10 @@ from podscaler.api.resource import checks, go_struct, label_selector, semantics,
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _GROUP: Final = "storage.k8s.io"
-_MAX_PARAMETERS: Final = 512
-_MAX_PARAMETERS_BYTES: Final = 256 * 1024
+_PARAMETERS_MAX: Final = 512
+_PARAMETERS_MAX_BYTES: Final = 256 * 1024
 _DRIVER_MAX_BYTES: Final = 63
-_NODE_ID_MAX_CHARACTERS: Final = 256
+_NODE_ID_MAX_BYTES: Final = 256
 _IMMUTABLE_CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _NO_SUBDOMAIN: Final = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
@@ -51,21 +51,21 @@ def _validate_class(new: Object, old: Object | None) -> list[FieldError]:
         return errors
     for field in _IMMUTABLE_CLASS_FIELDS:
         if not semantics.same(new.get(field) or None, old.get(field) or None):
-            errors.append(invalid(field, None, checks.IMMUTABLE))
+            errors.append(invalid(field, None, checks.IMMUTABLE))  # kube-apiserver does not show the value
     return errors
 
 
 def _parameter_errors(parameters: Object) -> list[FieldError]:
     """Field errors of the parameters (name -> value): their number, empty names, their size together."""
-    if len(parameters) > _MAX_PARAMETERS:
-        return [too_long("parameters", _MAX_PARAMETERS)]
+    if len(parameters) > _PARAMETERS_MAX:
+        return [too_long("parameters", _PARAMETERS_MAX)]  # though it is a number of parameters, as upstream
     errors = [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
     size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
-    return errors + ([too_long("parameters", _MAX_PARAMETERS_BYTES)] if size_bytes > _MAX_PARAMETERS_BYTES else [])
+    return errors + ([too_long("parameters", _PARAMETERS_MAX_BYTES)] if size_bytes > _PARAMETERS_MAX_BYTES else [])
 
 
 def _topology_errors(term: Object, path: str) -> list[FieldError]:
-    """Errors of an allowed topology: keys and values are unique."""
+    """Errors of an item of `allowedTopologies`: its keys are unique, and so are the values of each."""
     errors: list[FieldError] = []
     earlier_keys: set[str] = set()
     for index, expression in enumerate(term.get("matchLabelExpressions") or []):
@@ -144,11 +144,11 @@ def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
     return errors
 
 
-def _set_node_defaults(csi_node: Object) -> None:
+def _set_csi_node_defaults(csi_node: Object) -> None:
     csi_node.setdefault("spec", {"drivers": None})
 
 
-def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
+def _validate_csi_node(new: Object, old: Object | None) -> list[FieldError]:
     """The errors of a CSINode: of a driver that stays only `allocatable` can change."""
     drivers, old_drivers = new["spec"].get("drivers") or [], ((old or {}).get("spec") or {}).get("drivers") or []
     errors: list[FieldError] = []
@@ -177,11 +177,9 @@ def _driver_name_errors(name: str, path: str) -> list[FieldError]:
 def _driver_errors(driver: Object, path: str) -> list[FieldError]:
     """The errors of a driver of a CSINode, except those of its name."""
     node_id = driver.get("nodeID", "")
-    too_long_message = f"must be {_NODE_ID_MAX_CHARACTERS} characters or less"
+    too_long_message = f"must be {_NODE_ID_MAX_BYTES} characters or less"
     errors = [] if node_id else [required(f"{path}.nodeID")]
-    errors += checks.holds(
-        len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_long_message
-    )
+    errors += checks.holds(len(node_id.encode()) <= _NODE_ID_MAX_BYTES, f"{path}.nodeID", node_id, too_long_message)
     errors += checks.not_negative((driver.get("allocatable") or {}).get("count"), f"{path}.allocatable.count")
     earlier_keys: set[str] = set()
     for key in driver.get("topologyKeys") or []:
@@ -200,7 +198,7 @@ def _immutable_driver_fields(driver: Object) -> Object:
     }
 
 
-def _node_cells(csi_node: Object, _now_ns: int) -> list[Any]:
+def _csi_node_cells(csi_node: Object, _now_ns: int) -> list[Any]:
     return [len((csi_node.get("spec") or {}).get("drivers") or [])]
 
 
@@ -253,20 +251,20 @@ CSI_NODE = Resource(
     plural="csinodes",
     kind="CSINode",
     returns_deleted_object=True,
-    versions=(Version("v1", "storage/v1.CSINode", default=_set_node_defaults),),
+    versions=(Version("v1", "storage/v1.CSINode", default=_set_csi_node_defaults),),
     namespaced=False,
     has_status=True,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=_validate_node,
+        validate=_validate_csi_node,
         allows_unconditional_update=False,
     ),
     printer=tables.named(
         "node",
         Column("Drivers", "integer", description="How many drivers it has."),
-        cells=_node_cells,
+        cells=_csi_node_cells,
         note="",
     ),
 )

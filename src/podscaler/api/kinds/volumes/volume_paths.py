@@ -1,7 +1,8 @@
 """Validates paths of files and directories inside volumes, which must not lead out of the volume (`../x`).
 
-Called by the validation of volumes, mounts and variables. `file_path` is the path in the volume, `field_path` the path
-of the field that contains it (`spec.volumes[0].configMap.items[0].path`). The permissions of such files are here, too.
+Called by the other modules of this package and by `api.kinds.pods.env_validation`. `file_path` is the path in the
+volume, `field_path` the path of the field that contains it (`spec.volumes[0].configMap.items[0].path`). The permissions
+of such files are here, too.
 
 Source: kube-apiserver's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
 """
@@ -14,7 +15,7 @@ _MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def file_errors(file_path: str, field_path: str) -> list[FieldError]:
-    """Errors if the path of a file is absolute, leads out of the volume, or begins as the kubelet's `..data`."""
+    """Errors if the path is absolute, leads out of the volume, or begins with `..`, as the kubelet's own `..data`."""
     is_reserved = file_path.startswith("..") and not file_path.startswith("../")
     errors = relative_errors(file_path, field_path)
     return errors + checks.holds(not is_reserved, field_path, file_path, "must not start with '..'")
@@ -28,7 +29,7 @@ def relative_errors(file_path: str, field_path: str) -> list[FieldError]:
 
 
 def backstep_errors(file_path: str, field_path: str) -> list[FieldError]:
-    """Errors if a part of the path is `..`."""
+    """Errors if a part of the path, which may be absolute, is `..`."""
     return checks.holds(".." not in file_path.split("/"), field_path, file_path, "must not contain '..'")
 
 

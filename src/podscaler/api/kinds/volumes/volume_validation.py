@@ -1,9 +1,11 @@
 """Validates the volumes of a pod spec, the mounts of its containers, and references to volumes in variables.
 
-Called by the validation of pods and containers. A new volume type: add it to `_source_type_errors`. An `Object` is the
+Called by `api.kinds.pods.pod_validation` and `container_validation`; `persistentvolume` uses `host_path_errors`. The
+check of a further volume type: add it to `_source_type_errors`. An `Object` is the
 part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
+Differs: of volume types that `_source_type_errors` does not name, such as emptyDir and csi, no fields are checked.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, projected_volume_validation, volume_paths
@@ -63,15 +65,15 @@ def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> li
 
 
 def _source_type_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
-    """The errors of one source, whose type is the name of its field; types that are not listed have no rule here."""
+    """Field errors of one source; `source_type` is the field of the volume that has it."""
     if source_type in ("configMap", "secret"):
         name_field = "name" if source_type == "configMap" else "secretName"
         errors = [] if source.get(name_field) else [required(f"{path}.{name_field}")]
-        errors += _mode_errors(source, path)
+        errors += _default_mode_errors(source, path)
         errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
         return errors
     if source_type == "downwardAPI":
-        errors = _mode_errors(source, path)
+        errors = _default_mode_errors(source, path)
         for file in source.get("items") or []:
             errors += downward_validation.file_errors(file, path)
         return errors
@@ -79,7 +81,7 @@ def _source_type_errors(source_type: str, source: Object, path: str) -> list[Fie
         return host_path_errors(source, path)
     if source_type == "persistentVolumeClaim":
         return checks.present(source.get("claimName"), f"{path}.claimName")
-    return _mode_errors(source, path) if source_type == "projected" else []
+    return _default_mode_errors(source, path) if source_type == "projected" else []
 
 
 def host_path_errors(source: Object, path: str) -> list[FieldError]:
@@ -91,7 +93,7 @@ def host_path_errors(source: Object, path: str) -> list[FieldError]:
     return errors + checks.one_of(host_path_type, f"{path}.type", _HOST_PATH_TYPES)
 
 
-def _mode_errors(source: Object, path: str) -> list[FieldError]:
+def _default_mode_errors(source: Object, path: str) -> list[FieldError]:
     return volume_paths.mode_errors(source.get("defaultMode"), f"{path}.defaultMode")
 
 
@@ -158,11 +160,11 @@ def file_key_errors(spec: Object, path: str) -> list[FieldError]:
                 reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
                 if reference is not None:
                     field_path = f"{path}.{field}[{index}].env[{env_index}].valueFrom.fileKeyRef.volumeName"
-                    errors += _env_volume_errors(reference.get("volumeName", ""), volumes_by_name, field_path)
+                    errors += _file_key_volume_errors(reference.get("volumeName", ""), volumes_by_name, field_path)
     return errors
 
 
-def _env_volume_errors(name: str, volumes_by_name: dict[str, Object], path: str) -> list[FieldError]:
+def _file_key_volume_errors(name: str, volumes_by_name: dict[str, Object], path: str) -> list[FieldError]:
     """The error of a volume, named by a variable, that is missing or no emptyDir."""
     if name not in volumes_by_name:
         return [not_found(path, name)]

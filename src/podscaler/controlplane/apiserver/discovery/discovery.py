@@ -1,7 +1,8 @@
 """Builds discovery documents, by which clients learn the served groups, versions and resources.
 
 The forms are meta/v1 APIGroupList and APIResourceList (one for each version), and the aggregated APIGroupDiscoveryList
-(all in one). `non_resource_handlers` serves the documents and caches them until `generation` changes.
+(all in one). `non_resource_handlers` serves the documents and caches them until `generation` changes. A new field of
+resources: in `DiscoveryResource` and in `_from_route`, then in `_plain_entries` and `_aggregated_entry`.
 
 Source: the API concepts on discovery. Aggregated documents leave group and version of a response kind empty if they are
 the resource's own, as kube-apiserver's do.
@@ -92,7 +93,8 @@ class DiscoveryDocuments:
         remotes = self._remotes.of_group(group)
         if not remotes:
             return self._own_versions(group) + list(self._metric_groups.get(group, ()))
-        priorities = {own: group_priorities.of_version(group, own).version for own in self._own_versions(group)}
+        own_versions = self._own_versions(group)
+        priorities = {version: group_priorities.of_version(group, version).version for version in own_versions}
         priorities |= {remote.version: remote.version_priority for remote in remotes}
         return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
 
@@ -114,24 +116,24 @@ class DiscoveryDocuments:
 
     def group_list(self) -> Document:
         """The document of `/apis`."""
-        groups = [self._group(group) for group in self.groups]
+        groups = [self._group_entry(group) for group in self.groups]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, group: str) -> Document:
-        """The document of `/apis/GROUP`."""
-        return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+        """The document of `/apis/GROUP`, for a group that has versions."""
+        return {"kind": "APIGroup", "apiVersion": "v1", **self._group_entry(group)}
 
-    def _group(self, group: str) -> Document:
+    def _group_entry(self, group: str) -> Document:
         """The entry of a group, without kind and apiVersion."""
         versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self.versions(group)]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def resource_list(self, group: str, version: str) -> Document:
-        """The document of `/apis/GROUP/VERSION` and `/api/v1`."""
+        """The document of `/apis/GROUP/VERSION` and `/api/v1`, of this server only."""
         resources = [entry for resource in self._resources(group, version) for entry in _plain_entries(resource)]
         return {
             "kind": "APIResourceList",
-            **({"apiVersion": "v1"} if group else {}),
+            **({"apiVersion": "v1"} if group else {}),  # as upstream, not for the core group
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": resources,
         }
@@ -164,7 +166,7 @@ class DiscoveryDocuments:
         return {**entry, "freshness": "Current" if documents.is_fresh else "Stale"}
 
     def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
-        """The resources of a version, with reviews and metrics, in the order of their names."""
+        """The resources that this server has of a version, with reviews and metrics, in the order of their names."""
         resources = [_from_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
             resources += [_from_review(review) for review in self._reviews if review.group == group]
@@ -178,7 +180,7 @@ class DiscoveryDocuments:
 def _from_route(served: ServedResource) -> DiscoveryResource:
     """The entry of a served resource."""
     resource = served.resource
-    subresource_names = sorted(served.subresources, reverse=resource.is_custom)
+    subresource_names = sorted(served.subresources, reverse=resource.is_custom)  # upstream: `status`, then `scale`
     return DiscoveryResource(
         name=resource.plural,
         singular=resource.singular,
@@ -187,7 +189,7 @@ def _from_route(served: ServedResource) -> DiscoveryResource:
         verbs=served.verbs,
         short_names=resource.short_names,
         categories=resource.categories,
-        stored_as=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
+        storage_gvk=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
         subresources=tuple(served.subresources[name] for name in subresource_names),
     )
 
@@ -196,14 +198,14 @@ def _from_review(review: Review) -> DiscoveryResource:
     return DiscoveryResource(review.plural, review.singular, review.kind, review.namespaced, ("create",))
 
 
-def storage_version_hash(stored_as: str) -> str:
+def storage_version_hash(storage_gvk: str) -> str:
     """The hash of `group/version/kind`, by which clients notice that a resource's storage version has changed."""
-    digest = hashlib.sha256(stored_as.encode()).digest()
+    digest = hashlib.sha256(storage_gvk.encode()).digest()
     return base64.b64encode(digest[:_HASH_BYTES]).decode()
 
 
 def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
-    """The entries of a resource and its subresources in an APIResourceList."""
+    """The entries of a resource (unless its kind is empty) and its subresources in an APIResourceList."""
     resource_entry: Document = {
         "name": resource.name,
         "singularName": resource.singular,
@@ -212,8 +214,8 @@ def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
         "verbs": resource.verbs,
     }
     resource_entry |= _aliases(resource)
-    if resource.stored_as:
-        resource_entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
+    if resource.storage_gvk:
+        resource_entry["storageVersionHash"] = storage_version_hash(resource.storage_gvk)
     if resource.kind:
         yield resource_entry
     for subresource in resource.subresources:

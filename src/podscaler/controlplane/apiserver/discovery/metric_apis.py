@@ -22,7 +22,7 @@ from podscaler.controlplane.registry.providers import MetricApis, MetricsRequest
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:
-    """Whether the group and version are a metrics API's."""
+    """Whether the group and version are those of a metrics API; False without any (None)."""
     return apis is not None and version in apis.versions.get(group, ())
 
 
@@ -33,7 +33,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
     if path.has_further_segments:
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
-    metric_values = apis.answer(
+    metric_values = apis.list_values(
         MetricsRequest(
             path.group,
             path.version,

@@ -2,7 +2,8 @@
 
 `non_resource_handlers` serves it. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not have:
 there it looks in the v2 document for a PATCH operation of the kind with the parameter `fieldValidation`. `kubectl
-explain --output=plaintext-openapiv2` reads the definitions.
+explain --output=plaintext-openapiv2` reads the definitions. A new field of schemas: its number in `_MESSAGES`, its
+value in `_schema_fields`.
 
 Source: OpenAPI 2.0; the protobuf form is that of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), of which
 the messages below are the part that is used, with its names and numbers.
@@ -25,8 +26,9 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The media type in `Accept` headers; responses have `RESPONSE_TYPE`, as an `@` is not allowed in media types."""
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
-PARAMETER = "fieldValidation"
+_PARAMETER = "fieldValidation"
 
+_INFO = {"title": "Kubernetes", "version": "v1.37.0"}
 _PACKAGE = "openapi.v2"
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Document": {
@@ -99,16 +101,15 @@ Schemas = Mapping[str, dict[str, Any]]
 def json_document(routes: Routes, schemas: Schemas) -> bytes:
     """The document as JSON."""
     paths = {path: {"patch": _operation(served)} for path, served in _patchable_kinds(routes)}
-    info = {"title": "Kubernetes", "version": "v1.37.0"}
     definitions = openapi_definitions.definitions(schemas)
-    return json_text.encode({"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions})
+    return json_text.encode({"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions})
 
 
 def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
     """The document as protobuf, the form that kubectl reads. Imports google.protobuf."""
     document = {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "v1.37.0"},
+        "info": _INFO,
         "paths": {"path": [_named_path(path, served) for path, served in _patchable_kinds(routes)]},
         "definitions": _named_schemas(openapi_definitions.definitions(schemas)),
     }
@@ -134,13 +135,13 @@ def _gvk(served: ServedResource) -> dict[str, str]:
 
 def _operation(served: ServedResource) -> dict[str, Any]:
     """The PATCH operation of a kind, in JSON; `_named_path` has the protobuf form."""
-    parameter = {"in": "query", "name": PARAMETER, "type": "string"}
+    parameter = {"in": "query", "name": _PARAMETER, "type": "string"}
     return {"parameters": [parameter], "responses": {}, GVK_EXTENSION: _gvk(served)}
 
 
 def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
     """The path of a kind with its PATCH operation, as fields of the message `NamedPathItem`."""
-    query = {"in": "query", "name": PARAMETER, "type": "string"}
+    query = {"in": "query", "name": _PARAMETER, "type": "string"}
     parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
     extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
     return {"name": path, "value": {"patch": {"parameters": [parameter], "vendor_extension": [extension]}}}

@@ -46,18 +46,18 @@ class OpenApiV3:
 
     Args:
         resources: the built-in resources.
-        reviews: the resources that can only be created.
+        create_only: the resources that can only be created.
         routes: the served resources, custom ones included.
         parts: the metrics APIs and the aggregation layer.
     """
 
     def __init__(
-        self, resources: Sequence[Resource], reviews: Sequence[CreateOnly], routes: Routes, parts: ServerParts
+        self, resources: Sequence[Resource], create_only: Sequence[CreateOnly], routes: Routes, parts: ServerParts
     ) -> None:
-        self._reviews = reviews
+        self._create_only = create_only
         self._routes = routes
         self._aggregation = parts.aggregation
-        self._built_in = openapi.documents(resources, reviews)
+        self._built_in = openapi.documents(resources, create_only)
         if parts.metrics is not None:
             self._built_in |= openapi.metric_documents(parts.metrics.versions, parts.metrics.list_kinds)
         self._custom: dict[str, tuple[list[Resource], Mapping[str, Builder]]] = {}
@@ -109,7 +109,7 @@ class OpenApiV3:
             return self._documents
 
     def _builders(self) -> Mapping[str, Builder]:
-        """The builders of all documents by path, sorted; unchanged documents keep their builders."""
+        """The builders of all documents by path, sorted; renews `_custom`, in which unchanged groups keep theirs."""
         groups: dict[str, list[Resource]] = {}
         for resource in self._routes.custom_resources():
             groups.setdefault(resource.group, []).append(resource)
@@ -126,10 +126,10 @@ class OpenApiV3:
         """
         if group in self._custom:
             cached_resources, cached_builders = self._custom[group]
-            if list(map(id, cached_resources)) == list(map(id, custom)):
+            if list(map(id, cached_resources)) == list(map(id, custom)):  # a changed definition has new records
                 return cached_resources, cached_builders
         resources = list({id(resource): resource for resource in self._routes.resources_of(group)}.values())
-        builders = openapi.documents(resources, [review for review in self._reviews if review.group == group])
+        builders = openapi.documents(resources, [kind for kind in self._create_only if kind.group == group])
         group_path = f"apis/{group}"
         return custom, {
             path: build for path, build in builders.items() if path == group_path or path.startswith(f"{group_path}/")

@@ -16,7 +16,7 @@ class DiscoveryResource:
     Attributes:
         name: the plural (`deployments`).
         verbs: such as `get`, in the order of the document.
-        stored_as: `group/version/kind` of the storage version, empty for resources that are not stored.
+        storage_gvk: `group/version/kind` of the storage version, empty for resources that are not stored.
         subresources: in the order of the document.
     """
 
@@ -27,5 +27,5 @@ class DiscoveryResource:
     verbs: tuple[str, ...]
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    stored_as: str = ""
+    storage_gvk: str = ""
     subresources: tuple[Subresource, ...] = ()

@@ -25,21 +25,24 @@ DELETE_OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
 async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Delete an object, or set its deletionTimestamp if a grace period or finalizers keep it.
 
-    Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422.
+    Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
     path = request.path
     name_checks.check_path_name(path.name)
     options = await _options(server, request)
-    if server.objects.find(request.key, path.namespace, path.name) is not None:
+    if server.objects.find(request.resource_key, path.namespace, path.name) is not None:
         _warn_about_orphans(request, options)
-    deletion = await server.objects.delete(request.key, path.namespace, path.name, options=options)
+    deletion = await server.objects.delete(request.resource_key, path.namespace, path.name, options=options)
     if deletion.gone and not request.served.resource.returns_deleted_object:
-        return await responses.encode_object(_success(request, deletion.entry), request.form)
+        return await responses.encode_object(_success_status(request, deletion.entry), request.form)
     return await object_responses.one(server, request, deletion.entry)
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Delete the objects that match the selectors. Raises StatusError 400, 406, 408, 409, 413, 415, 422."""
+    """Delete the objects that match the selectors.
+
+    Raises StatusError 400, 403, 404, 406, 408, 409, 410, 413, 415, 422, 500, 504; then some may be deleted already.
+    """
     options = await _options(server, request)
     selectors = query_options.list_options(request.query)
     if options.forces_unreadable:
@@ -47,7 +50,7 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, message)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     deleted = await server.objects.delete_collection(
-        request.key, request.path.namespace, which=selectors, options=options
+        request.resource_key, request.path.namespace, which=selectors, options=options
     )
     if deleted.entries:
         _warn_about_orphans(request, options)
@@ -70,7 +73,7 @@ def _warn_about_orphans(request: ResourceRequest, options: DeleteOptions) -> Non
         request.warnings.append(warning)
 
 
-def _success(request: ResourceRequest, entry: Entry) -> Object:
+def _success_status(request: ResourceRequest, entry: Entry) -> Object:
     """The Status that responds to the deletion of an object; empty details are left out."""
     resource = request.served.resource
     details = {"name": entry.name, "group": resource.group, "kind": resource.plural, "uid": entry.uid}

@@ -39,7 +39,8 @@ _OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_
 async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response of the target, which has been sent when this returns, or the redirect of an empty path.
 
-    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached.
+    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached; UsageError
+    if the client certificate for the kubelet cannot be read.
     """
     target, http = proxy_targets.resolve(server, request), request.http
     if websockets.is_upgrade(http):
@@ -95,7 +96,7 @@ def _clean(path: str) -> str:
     for segment in path.split("/"):
         name = unquote(segment)
         if name == "..":
-            segments[-1:] = []
+            segments[-1:] = []  # also if there is none
         elif name not in ("", "."):
             segments.append(segment)
     cleaned = "".join(f"/{segment}" for segment in segments)
@@ -110,9 +111,9 @@ def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
 
 
 async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
-    """A session for one request."""
-    tls: ssl.SSLContext | bool = False if target.tls is None else await asyncio.to_thread(target.tls)
-    return aiohttp.ClientSession(
+    """A session for one request. Raises UsageError as `forward`."""
+    tls: ssl.SSLContext | bool = False if target.make_tls is None else await asyncio.to_thread(target.make_tls)
+    session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
@@ -120,19 +121,17 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
         max_line_size=LINE_MAX_BYTES,
         max_field_size=LINE_MAX_BYTES,
     )
+    # aiohttp repeats a GET or DELETE after a lost connection; Go does that on a reused connection only, and this is new
+    session._retry_connection = False  # there is no public option
+    return session
 
 
 async def _send(
     session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
 ) -> aiohttp.ClientResponse:
-    """Send the request; returns the head of the response. Raises StatusError 503.
+    """Send the client's request; returns the head of the response. Raises StatusError 503.
 
-    Args:
-        session: for this request.
-        http: the client's request.
-        target: where it is sent.
-        base: the escaped path up to `proxy`, for a header.
-        path: the escaped path after that.
+    `base` is the escaped path up to `proxy`, for a header, `path` the escaped path after that.
     """
     _, _, query = http.raw_path.partition("?")
     url = URL.build(

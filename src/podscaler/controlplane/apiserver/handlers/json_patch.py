@@ -1,7 +1,8 @@
 """Applies JSON patches (RFC 6902) and JSON merge patches (RFC 7386) to parsed JSON.
 
-`patching` calls it. `apply_patch({"a": 1}, [{"op": "replace", "path": "/a", "value": 2}])` and
-`apply_merge_patch({"a": 1}, {"a": 2})` both return {"a": 2}. The arguments are not changed.
+`patching` calls it, and `webhooks.webhook_admission` for the patches of webhooks. `apply_patch({"a": 1}, [{"op":
+"replace", "path": "/a", "value": 2}])` and `apply_merge_patch({"a": 1}, {"a": 2})` both return {"a": 2}. The arguments
+are not changed. A new operation: a case in `_apply`.
 
 Source: the RFCs. Differs, as kube-apiserver does: array indices may be negative (from the end), a missing `value` is
 null, `test` of a missing member against null succeeds, `replace` and `copy` take a missing member for null, and every
@@ -18,7 +19,7 @@ OPERATIONS_MAX = 10_000
 COPY_MAX_BYTES = 3 * 1024 * 1024
 """The most bytes that the `copy` operations of one patch add: doubling a value forty times would fill the memory."""
 
-INDEX_MAX_DIGITS = 9
+_INDEX_DIGITS_MAX = 9
 """A longer index of an array is invalid."""
 
 _BRACKETS_BYTES = 2
@@ -27,7 +28,7 @@ _COMMA_BYTES = 1
 _QUOTES_BYTES = 2
 _NUMBER_BYTES = 8  # also for true, false and null
 
-OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
+_OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
 
 Operation = dict[str, Any]
 """One operation as its JSON object: `op`, `path`, and `value` or `from`."""
@@ -101,7 +102,7 @@ def unknown_fields(operations: Sequence[Operation]) -> list[str]:
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
         for name in operation
-        if name not in OPERATION_FIELDS
+        if name not in _OPERATION_FIELDS
     ]
 
 
@@ -145,7 +146,7 @@ def _size_bytes(value: Any) -> int:
 
 
 def _replacement_of_document(operation: Operation) -> Any:
-    """The value that replaces the whole document; it must be an object or a list."""
+    """The value that replaces the whole document. Raises _Inapplicable unless it is an object or a list."""
     value = operation.get("value")
     if not isinstance(value, dict | list):
         raise _Inapplicable
@@ -162,8 +163,8 @@ def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
             _remove(document, _parse_pointer(operation, "path"))
         case "replace":
             parent, segment = _parent(document, _parse_pointer(operation, "path"))
-            position = _existing_index(segment, len(parent)) if isinstance(parent, list) else segment
-            parent[position] = deepcopy(value)
+            name_or_index = _existing_index(segment, len(parent)) if isinstance(parent, list) else segment
+            parent[name_or_index] = deepcopy(value)
         case "move":
             moved = _remove(document, _parse_pointer(operation, "from"))
             _insert(document, _parse_pointer(operation, "path"), moved)
@@ -171,35 +172,35 @@ def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
             copied = _value_at(document, _parse_pointer(operation, "from"))
             budget.spend(copied)
             _insert(document, _parse_pointer(operation, "path"), deepcopy(copied))
-        case "test" if is_equal(_value_at(document, _parse_pointer(operation, "path")), value):
-            pass
+        case "test" if _is_equal(_value_at(document, _parse_pointer(operation, "path")), value):
+            return
         case _:
             raise _Inapplicable
 
 
 def _value_at(document: Any, segments: list[str]) -> Any:
-    """The value that a pointer names; null for a missing member of an object."""
+    """The value that a pointer names; None for a missing member of an object. Raises _Inapplicable."""
     parent, segment = _parent(document, segments)
     return parent.get(segment) if isinstance(parent, dict) else _child(parent, segment)
 
 
-def is_equal(left: Any, right: Any) -> bool:
+def _is_equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal; unlike Python, `true` is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(is_equal(member, right[name]) for name, member in left.items())
+        return left.keys() == right.keys() and all(_is_equal(member, right[name]) for name, member in left.items())
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(
-            is_equal(left_element, right_element) for left_element, right_element in zip(left, right, strict=True)
+            _is_equal(left_element, right_element) for left_element, right_element in zip(left, right, strict=True)
         )
     return bool(left == right)
 
 
 def _parse_pointer(operation: Operation, member: str) -> list[str]:
-    """The segments of the JSON pointer in `member`; the whole document ("") is no valid target here.
+    """The segments of the JSON pointer in `member`. As in kube-apiserver, text before the first slash is skipped.
 
-    As kube-apiserver, text before the first slash is skipped: `data/x` is `/x`.
+    Raises _Inapplicable if there is none, and for the whole document (""), which only `replace` can change.
     """
     pointer = operation.get(member)
     if not isinstance(pointer, str) or "/" not in pointer:
@@ -244,13 +245,13 @@ def _existing_index(segment: str, length: int) -> int:
 def _parse_index(segment: str) -> int:
     """The number in a segment; negative ones count from the end. Raises _Inapplicable."""
     digits = segment.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= INDEX_MAX_DIGITS):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _INDEX_DIGITS_MAX):
         raise _Inapplicable
     return int(segment)
 
 
 def _insert(document: Any, segments: list[str], value: Any) -> None:
-    """Insert a value: a member of an object, or an element before an index; `-` is the end."""
+    """Insert a value: a member of an object, or an element before an index; `-` is the end. Raises _Inapplicable."""
     parent, segment = _parent(document, segments)
     if isinstance(parent, dict):
         parent[segment] = value

@@ -34,7 +34,7 @@ async def start(
     Args:
         request: the client's request.
         received: the other server's response.
-        is_stream: whether the response may last for long, which the audit log notes when it starts.
+        is_stream: whether the response may last for long: the audit log then has an event for its start, too.
         headers: replace those of the other server.
     """
     sent_headers = proxy_headers.response_headers(received.headers)
@@ -59,8 +59,7 @@ async def relay_body(
 ) -> None:
     """Relay the body. If the server closes the connection early, the client's connection is closed too.
 
-    It is also closed after `timeout_s` (None if there is no limit), and if the client does not read: TimeoutError is an
-    OSError.
+    It is also closed after `timeout_s` (None if there is no limit), and if the client does not read.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -69,7 +68,7 @@ async def relay_body(
                     await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, OSError) as error:
-        is_late = isinstance(error, TimeoutError)
+        is_late = isinstance(error, TimeoutError)  # an OSError
         cause = "it took too long, or the client did not read" if is_late else repr(error)
         _log.info("%s %s broke off: %s", request.method, request.path, cause)
         if request.transport is not None:

@@ -39,13 +39,13 @@ class ProxyTarget:
     Attributes:
         scheme: `http` or `https`.
         host, port: the address.
-        tls: makes the TLS settings, and is called in a thread; None if certificates are not verified.
+        make_tls: makes the TLS settings, and is called in a thread; None if certificates are not verified.
     """
 
     scheme: str
     host: str
     port: int
-    tls: Callable[[], ssl.SSLContext] | None = None
+    make_tls: Callable[[], ssl.SSLContext] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def resolve(server: ServerContext, request: ResourceRequest) -> ProxyTarget:
     requested = _parse_id(request.path.name)
     if requested is None:
         raise http_errors.bad_request(f'invalid {kind} request "{request.path.name}"')
-    return _RESOLVERS[request.key](server, request, requested)
+    return _RESOLVERS[request.resource_key](server, request, requested)
 
 
 def _parse_id(proxy_id: str) -> _ProxyId | None:
@@ -90,8 +90,8 @@ def _parse_id(proxy_id: str) -> _ProxyId | None:
 
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of a pod, with the requested port, or else its first one."""
-    pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
+    """The address of a pod, with the requested port, or else its first declared one. Raises StatusError 400, 404."""
+    pod: Object = server.objects.get(request.resource_key, request.path.namespace, requested.name).decode()
     declared_ports = [
         port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
     ]
@@ -108,10 +108,10 @@ def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _Pr
 
 
 def _resolve_service(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of a ready endpoint of a Service, chosen at random."""
+    """The address of a ready endpoint of a Service, chosen at random. Raises StatusError 404, 503."""
     namespace, port_name = request.path.namespace, requested.port
     if requested.port.isdecimal() and requested.port.isascii() and len(requested.port) <= PORT_DIGITS_MAX:
-        service: Object = server.objects.get(request.key, namespace, requested.name).decode()
+        service: Object = server.objects.get(request.resource_key, namespace, requested.name).decode()
         service_port = service_resolver.find_port(service, int(requested.port))
         if service_port is None:
             message = f'no service port {int(requested.port)} found for service "{requested.name}"'
@@ -126,10 +126,13 @@ def _resolve_service(server: ServerContext, request: ResourceRequest, requested:
 def _ready_pod_addresses(
     server: ServerContext, namespace: str, service_name: str, port_name: str
 ) -> Iterator[service_resolver.Address]:
-    """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name."""
+    """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name.
+
+    Raises StatusError 503 for a server without a node.
+    """
     connections = pod_targets.get_connections(server)
-    entries = server.objects.list(SLICES, namespace).entries
-    slices = [pod_entry.decode() for pod_entry in entries if pod_entry.labels.get(SERVICE_NAME) == service_name]
+    slice_entries = server.objects.list(SLICES, namespace).entries
+    slices = [entry.decode() for entry in slice_entries if entry.labels.get(SERVICE_NAME) == service_name]
     for endpoint, port in service_resolver.ready_endpoints(slices, port_name):
         reference = endpoint.get("targetRef") or {}
         if reference.get("kind") != "Pod" or reference.get("namespace") != namespace:
@@ -141,9 +144,10 @@ def _ready_pod_addresses(
 
 
 def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of the node's kubelet."""
-    server.objects.get(request.key, "", requested.name)
-    endpoint = server.parts.node_endpoint() if server.parts.node_endpoint is not None else None
+    """The address of the node's kubelet. Raises StatusError 400, 404, 503."""
+    server.objects.get(request.resource_key, "", requested.name)  # checks that there is a Node
+    find_endpoint = server.parts.find_node_endpoint
+    endpoint = find_endpoint() if find_endpoint is not None else None
     if endpoint is None or endpoint.node_name != requested.name:
         raise _unavailable(f'no endpoint of node "{requested.name}" is known')
     if requested.port and requested.port != str(endpoint.port):

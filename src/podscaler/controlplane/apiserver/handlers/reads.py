@@ -25,28 +25,28 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     if request.query.flag("export"):
         raise http_errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.query.text("resourceVersion")
-    entry = server.objects.get(request.key, path.namespace, path.name, resource_version=version)
+    entry = server.objects.get(request.resource_key, path.namespace, path.name, resource_version=version)
     try:
-        await object_responses.prepare(server, request, [entry])
+        await object_responses.convert_by_webhook(server, request, [entry])
     except StatusError as error:
         raise api_errors.undecodable(request.served.resource, entry.key, entry.revision, error.message) from error
     return await object_responses.one(server, request, entry)
 
 
 async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 504."""
+    """The stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 500, 504."""
     options = query_options.list_options(request.query)
-    page = server.objects.list(request.key, request.path.namespace, options=options)
+    page = server.objects.list(request.resource_key, request.path.namespace, options=options)
     return await object_responses.page(server, request, page)
 
 
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with one computed object. Raises StatusError 404, 406, 503 without a provider."""
+    """The response with one computed object. Raises StatusError 400, 404, 406, 503 without a provider."""
     path = request.path
     computed = _provider(server, request).get(path.namespace, path.name)
     if computed is None:
         raise api_errors.not_found(request.served.resource, path.name)
-    return await object_responses.one(server, request, _entry(request, computed))
+    return await object_responses.one(server, request, _computed_entry(request, computed))
 
 
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -57,21 +57,22 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
     namespace = request.path.namespace
     options = query_options.list_options(request.query)
     selection = selection_predicate.selection(request.served.resource, namespace, options)
-    computed = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
+    computed = [_computed_entry(request, obj) for obj in _provider(server, request).list(namespace)]
     selected = sorted((entry for entry in computed if selection.matches(entry)), key=lambda entry: entry.key)
-    return await object_responses.page(server, request, ListPage(selected, 0))
+    return await object_responses.page(server, request, ListPage(selected, revision=0))
 
 
 def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
     """The provider that computes the objects of the request's kind. Raises StatusError 503 without one."""
-    provider = server.parts.virtual.get(request.key)
+    provider = server.parts.virtual_objects.get(request.resource_key)
     if provider is None:
         message = "the server is currently unable to handle the request"
         raise StatusError(message, code=503, reason="ServiceUnavailable", details={})
     return provider
 
 
-def _entry(request: ResourceRequest, obj: Object) -> Entry:
+def _computed_entry(request: ResourceRequest, obj: Object) -> Entry:
     """A computed object as an entry of revision 0, with kind and apiVersion of the request."""
     type_meta = {"kind": request.served.resource.kind, "apiVersion": request.served.api_version}
-    return entries.from_object(request.key, {**type_meta, **obj, **type_meta, "metadata": dict(obj["metadata"])}, 0)
+    typed = {**type_meta, **obj, **type_meta}  # first in the JSON, and not those that `obj` may have
+    return entries.from_object(request.resource_key, {**typed, "metadata": dict(obj["metadata"])}, 0)

@@ -80,18 +80,18 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     Raises StatusError 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
     """
     if not remote.is_available:
-        return _failure("service unavailable")
+        return _failure_response("service unavailable")
     try:
         address = aggregation.address_of(remote)
     except Unreachable:
-        return _failure("service unavailable")
+        return _failure_response("service unavailable")
     try:
         received = await _send(aggregation, remote, address, proxied)
     except UnusableBundle as error:
-        return _failure(str(error), 500)
+        return _failure_response(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
         message = connection_messages.go_message(error, *address, remote.server_name)
-        return _failure(f"error trying to reach service: {message}")
+        return _failure_response(f"error trying to reach service: {message}")
     try:
         is_redirect = 300 <= received.status < 400 and "Location" in received.headers
         if is_redirect:
@@ -108,7 +108,10 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
 async def _send(
     aggregation: Aggregation, remote: Remote, address: Address, proxied: ProxiedRequest
 ) -> aiohttp.ClientResponse:
-    """Send the request; returns the head of the response. Raises StatusError 408, 413, 504."""
+    """Send the request; returns the head of the response.
+
+    Raises StatusError 408, 413, 504, UnusableBundle, and aiohttp.ClientError or OSError if the server is not reached.
+    """
     body = await request_bodies.read(proxied.http)
     try:
         async with asyncio.timeout(None if proxied.is_long_running else REQUEST_TIMEOUT_S):
@@ -120,26 +123,21 @@ async def _send(
                 headers=_headers(proxied, address),
                 body=io.BytesIO(body) if body else None,
             )
-    except aiohttp.ServerTimeoutError:  # while connecting
+    except aiohttp.ServerTimeoutError:  # the connection was not accepted in time, which `forward` reports
         raise
     except TimeoutError:
         message = "Timeout: request did not complete within the allotted timeout"
         raise StatusError(message, code=504, reason="Timeout", details={}) from None
 
 
-def _failure(message: str, status: int = 503) -> EncodedResponse:
+def _failure_response(message: str, status: int = 503) -> EncodedResponse:
     """The plain-text response for a server that cannot be reached."""
     headers = {"X-Content-Type-Options": "nosniff"}
     return EncodedResponse(f"{message}\n".encode(), status, responses.TEXT_TYPE, headers)
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
-    """The headers of the proxied request: those of the client without its credentials, those of the user, X-Forwarded.
-
-    Args:
-        proxied: the client's request and its user.
-        address: host and port of the other server.
-    """
+    """The headers of the proxied request: the client's without its credentials, those of the user, X-Forwarded."""
     request = proxied.http
     headers = proxy_headers.request_headers(request.headers)
     headers.extend(proxy_headers.user_headers(proxied.user))

@@ -1,7 +1,7 @@
 """Validates the label and field selectors in access reviews (may a user list the pods that match app=web?).
 
 `reviews` calls it. RBAC ignores selectors, so the result of a review never depends on one; errors and unparsable
-selectors are reported all the same. An unknown operator is no error, as newer clients may have more.
+selectors are reported all the same. An unknown operator is no field error, as newer clients may have more.
 
 Source: kube-apiserver's validation of authorization.k8s.io/v1 ResourceAttributes, and its evaluation errors.
 """
@@ -22,10 +22,10 @@ _OPERATORS = _OPERATORS_WITH_VALUES + _OPERATORS_WITHOUT_VALUES
 def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
     """The field errors of the selectors in `resourceAttributes`."""
     errors: list[FieldError] = []
-    for selector_field, key_errors in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
+    for selector_field, check_key in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
         selector = attributes.get(selector_field)
         if selector is not None:
-            errors += _selector_errors(selector, f"{_ATTRIBUTES_PATH}.{selector_field}", key_errors)
+            errors += _selector_errors(selector, f"{_ATTRIBUTES_PATH}.{selector_field}", check_key)
     return errors
 
 
@@ -52,14 +52,14 @@ def _parses(parse: Callable[[str], object], raw_selector: str) -> bool:
 
 
 def _selector_errors(
-    selector: Mapping[str, Any], field_path: str, key_errors: Callable[[str, str], list[FieldError]]
+    selector: Mapping[str, Any], field_path: str, check_key: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
     """Errors of a selector, which has either its text or requirements.
 
     Args:
         selector: `fieldSelector` or `labelSelector`, as its JSON object.
         field_path: its path in messages.
-        key_errors: the errors of a requirement's key (first), with its path (second).
+        check_key: from a requirement's key and its path in messages to the errors of the key.
     """
     raw_selector, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
     if raw_selector and requirements:
@@ -71,7 +71,7 @@ def _selector_errors(
     errors: list[FieldError] = []
     for index, requirement in enumerate(requirements):
         requirement_path = f"{field_path}.requirements[{index}]"
-        errors += key_errors(requirement.get("key", ""), f"{requirement_path}.key")
+        errors += check_key(requirement.get("key", ""), f"{requirement_path}.key")
         errors += _value_errors(requirement, f"{requirement_path}.values")
     return errors
 

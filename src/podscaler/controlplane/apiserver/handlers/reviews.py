@@ -43,7 +43,8 @@ class Review:
 
     Attributes:
         message: the schema's name.
-        evaluate: from the review (which it may complete) and its context to its `status`. Raises StatusError.
+        evaluate: from the review (which it may complete) and its context to its `status`. Raises StatusError 400, 422,
+            500.
     """
 
     group: str
@@ -88,14 +89,14 @@ def _evaluate_token(review: Object, context: ReviewContext) -> Object:
 def _evaluate_self_access(review: Object, context: ReviewContext) -> Object:
     """The status of a SelfSubjectAccessReview: whether the user who sent it may make a request."""
     spec = _spec(review)
-    _raise_invalid(_attribute_errors(spec) + _metadata_errors(review))
+    _check_no_errors(_attribute_errors(spec) + _metadata_errors(review))
     return _access_status(spec, context.user, context.authorizer)
 
 
 def _evaluate_subject_access(review: Object, context: ReviewContext) -> Object:
     """The status of a SubjectAccessReview: whether the user in its spec may make a request."""
     spec = _spec(review)
-    _raise_invalid(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
+    _check_no_errors(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
     return _access_status(spec, _subject(spec), context.authorizer)
 
 
@@ -113,7 +114,7 @@ def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
     if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
         message = "disallowed on this kind of request"
         errors.append(field.invalid("spec.nonResourceAttributes", _go_attributes(non_resource_attributes), message))
-    _raise_invalid(errors)
+    _check_no_errors(errors)
     return _access_status(spec, _subject(spec), context.authorizer)
 
 
@@ -123,7 +124,7 @@ def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
     if not namespace:
         raise http_errors.bad_request("no namespace on request")
     rules, errors = context.authorizer.policy.rules(context.user, namespace)
-    if MASTERS in context.user.groups and not rules:
+    if MASTERS in context.user.groups and not rules:  # the group has all rights, also without a rule
         rules = list(EVERYTHING)
     review["spec"] = {}  # kube-apiserver returns it without the namespace
     status: Object = {
@@ -156,7 +157,7 @@ def _access_status(spec: Mapping[str, Any], user: User, authorizer: Authorizer) 
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
-    """The request that a review asks about."""
+    """The request that an access review is about."""
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is None:
         non_resource_attributes = spec.get("nonResourceAttributes") or {}
@@ -191,7 +192,7 @@ def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[FieldError]:
-    """An error of metadata that a review may not have."""
+    """The error of metadata that an access review may not have: all but managedFields and the namespace, if allowed."""
     metadata = {name: content for name, content in (review.get("metadata") or {}).items() if content}
     metadata.pop("managedFields", None)
     if allows_namespace:
@@ -202,8 +203,8 @@ def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[
     return [field.invalid("metadata", metadata, message)]
 
 
-def _raise_invalid(errors: list[FieldError]) -> None:
-    """Raise StatusError 422 if there are errors; as kube-apiserver, without the kind."""
+def _check_no_errors(errors: list[FieldError]) -> None:
+    """Check that there are no errors. Raises StatusError 422, as kube-apiserver without the kind."""
     if errors:
         raise field.invalid_object(group=_AUTHORIZATION_GROUP, kind="", name="", errors=errors)
 

@@ -11,7 +11,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, unstructured
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.handlers import server_side_apply, writes
-from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
+from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive_patch
 from podscaler.controlplane.apiserver.handlers.server_side_apply import ApplyTarget
 from podscaler.controlplane.apiserver.http import http_errors, name_checks, object_responses, query_options
 from podscaler.controlplane.apiserver.http.negotiation import media_type
@@ -31,10 +31,12 @@ _APPLY_TARGET = ApplyTarget(SCALE, scale_field_managers.SCALE_KIND, partial(unst
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the scale of an object. Raises StatusError 400, 404, 406."""
+    """The response with the scale of an object. Raises StatusError 400, 404, 406, 500."""
     path = request.path
     name_checks.check_path_name(path.name)
-    scale = await server.objects.converted(lambda: server.objects.get_scale(request.key, path.namespace, path.name))
+    scale = await server.objects.converted(
+        lambda: server.objects.get_scale(request.resource_key, path.namespace, path.name)
+    )
     return await _scale_response(server, request, scale)
 
 
@@ -48,7 +50,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     name_checks.check_name(new_scale, path.name)
     update = UpdateOptions("", writes.preconditions_of(new_scale), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
-        request.key, path.namespace, path.name, lambda _scale: new_scale, options=update
+        request.resource_key, path.namespace, path.name, lambda _scale: new_scale, options=update
     )
     return await _scale_response(server, request, scale)
 
@@ -74,7 +76,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
         return await _apply(server, request)
     options = query_options.patch_options(request.query, applies=False)
-    patcher = Patcher(await receive(request), SCALE, server.kinds, options.field_validation, request.warnings)
+    patcher = Patcher(await receive_patch(request), SCALE, server.kinds, options.field_validation, request.warnings)
     update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
 
     def change(scale: Object) -> Object:
@@ -83,7 +85,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
         _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
 
-    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    scale = await server.objects.update_scale(request.resource_key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 
@@ -96,27 +98,30 @@ def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response to server-side apply of a scale."""
+    """The response to server-side apply of a scale. Raises as `patch`."""
     path = request.path
-    application = await server_side_apply.receive(request, _APPLY_TARGET, server.clock.now_ns())
+    apply_request = await server_side_apply.receive(request, _APPLY_TARGET, server.clock.now_ns())
 
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        applied_scale = application.merge_into(live, entries, request.warnings)
+        applied_scale = apply_request.merge_into(live, entries, request.warnings)
         if request.served.resource.is_custom:
-            _check_custom(live, applied_scale)
+            _check_custom_unchanged(live, applied_scale)
         name_checks.check_name(applied_scale, path.name)
         object_preparation.set_namespace(applied_scale, path.namespace)
         return applied_scale
 
-    update = UpdateOptions(dry_run=application.options.dry_run, author=None)
-    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    update = UpdateOptions(dry_run=apply_request.options.dry_run, author=None)
+    scale = await server.objects.update_scale(request.resource_key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 
-def _check_custom(live: Object, applied_scale: Object) -> None:
-    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as kube-apiserver."""
+def _check_custom_unchanged(live: Object, applied_scale: Object) -> None:
+    """Check that apply does not change the Scale of a custom resource: kube-apiserver cannot convert it back.
+
+    Raises StatusError 500, as kube-apiserver.
+    """
     metadata = {field: content for field, content in applied_scale["metadata"].items() if field != "managedFields"}
     if canonical.canonical({**applied_scale, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.error_without_reason(

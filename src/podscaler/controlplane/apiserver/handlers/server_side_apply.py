@@ -14,8 +14,7 @@ from typing import Any
 
 from podscaler.api.managed_fields import managed_kinds
 from podscaler.api.managed_fields.applying import ConfigurationError
-from podscaler.api.managed_fields.managed_kinds import Application
-from podscaler.api.managed_fields.managed_kinds import ManagedKind as TrackedKind
+from podscaler.api.managed_fields.managed_kinds import Application, ManagedKind
 from podscaler.api.managed_fields.updating import ConversionError
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
@@ -50,12 +49,12 @@ class ApplyTarget:
 
     Attributes:
         expected: the kind, in the version of the path.
-        tracked: how the ownership of its fields is tracked.
+        managed_kind: how the ownership of its fields is tracked.
         decode: decodes a merged object. Raises DecodeError.
     """
 
     expected: BodyKind
-    tracked: TrackedKind
+    managed_kind: ManagedKind
     decode: Callable[[Object], Decoded]
 
 
@@ -82,7 +81,7 @@ class ApplyRequest:
 
         Args:
             stored: the stored object in that version; None if it is created.
-            entries: its managedFields.
+            entries: its managedFields, empty if it is created.
             warnings: gets the warnings about the configuration.
 
         Raises StatusError 400, 409, 500.
@@ -92,7 +91,7 @@ class ApplyRequest:
         now, force = rfc3339(self.now_ns), bool(self.options.force)
         application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
         try:
-            merged = managed_kinds.apply(self.target.tracked, stored, entries, application)
+            merged = managed_kinds.apply(self.target.managed_kind, stored, entries, application)
         except ConfigurationError as error:
             raise api_errors.error_without_reason(
                 f"failed to create typed patch object ({_describe(config)}): {error}"
@@ -128,7 +127,7 @@ class ApplyRequest:
         )
 
     def _decode(self, merged: Object) -> Object:
-        """The merged object as its kind decodes it. Raises StatusError if it does not fit the kind."""
+        """The merged object as its kind decodes it. Raises StatusError 500 if it does not fit the kind."""
         metadata = dict(merged["metadata"])
         entries = metadata.pop("managedFields")
         try:
@@ -143,20 +142,21 @@ class ApplyRequest:
 async def receive(request: ResourceRequest, target: ApplyTarget, now_ns: int) -> ApplyRequest:
     """Read an apply request. Raises StatusError 400, 408, 413, 422."""
     options = query_options.patch_options(request.query, applies=True)
-    configuration = parse(await request_bodies.read(request.http))
+    configuration = _parse_configuration(await request_bodies.read(request.http))
     return ApplyRequest(configuration, target, request.author(options), options, now_ns)
 
 
 def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarget:
     """The target for an object or its status."""
     version = request.served.version
-    tracked = server.objects.field_managers.kind(request.served.resource, request.path.subresource)
-    return ApplyTarget(request.kind, tracked, version.decode or partial(unstructured.decode, message=version.message))
+    managed_kind = server.objects.field_managers.kind(request.served.resource, request.path.subresource)
+    decode = version.decode or partial(unstructured.decode, message=version.message)
+    return ApplyTarget(request.kind, managed_kind, decode)
 
 
-def parse(body: bytes) -> Configuration:
+def _parse_configuration(body: bytes) -> Configuration:
     """The configuration of a body. Raises StatusError 400 for a body that is no object."""
-    config = _parse_json(body) if body[:1] == b"{" else None
+    config = _parse_json(body) if body[:1] == b"{" else None  # JSON is YAML, too, but its own parser is faster
     return _parse_yaml(body) if config is None else Configuration(config)
 
 

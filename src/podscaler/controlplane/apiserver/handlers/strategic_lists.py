@@ -73,7 +73,7 @@ def apply_directives(
         if directive == "replace":
             replaces_list = True
         elif directive == "delete":
-            deleted = _get_identity(change, merge_key)
+            deleted = _get_key_value(change, merge_key)
             remaining = [
                 element
                 for element in remaining
@@ -82,22 +82,22 @@ def apply_directives(
         elif directive is not None:
             raise unknown_directive(directive, change)
         else:
-            _get_identity(change, merge_key)
+            _get_key_value(change, merge_key)  # checks that there is one
             other_changes.append(change)
     return ([], other_changes) if replaces_list else (remaining, other_changes)
 
 
-def _get_identity(change: Object, merge_key: str) -> Any:
+def _get_key_value(change: Object, merge_key: str) -> Any:
     """The value of the merge key in an element of the patch. Raises StatusError 500 if the element has none."""
     if merge_key not in change:
         raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
     return change[merge_key]
 
 
-def find_element(elements: Sequence[Any], merge_key: str, identity: Any) -> int | None:
-    """The index of the element whose merge key has the value `identity`, None if there is none."""
+def find_element(elements: Sequence[Any], merge_key: str, key_value: Any) -> int | None:
+    """The index of the element whose merge key has the value `key_value`, None if there is none."""
     for position, element in enumerate(elements):
-        if isinstance(element, dict) and merge_key in element and element[merge_key] == identity:
+        if isinstance(element, dict) and merge_key in element and element[merge_key] == key_value:
             return position
     return None
 
@@ -139,7 +139,7 @@ def sort_list(elements: Sequence[Any], order: Sequence[Any], server_order: Seque
     server_ranks = _ranks(server_order, merge_key)
     named = [element for element in elements if _rank(element, patch_ranks, merge_key) is not None]
     unnamed = [element for element in elements if _rank(element, patch_ranks, merge_key) is None]
-    named.sort(key=lambda element: _rank(element, patch_ranks, merge_key) or 0)
+    named.sort(key=lambda element: _rank_or_last(element, patch_ranks, merge_key))
     unnamed.sort(key=lambda element: _rank_or_last(element, server_ranks, merge_key))
     return _interleave(unnamed, named, server_ranks, merge_key)
 

@@ -10,6 +10,8 @@ apply to one object of the document:
 4. `$deleteFromPrimitiveList/LIST: [...]` removes values from a list of scalars.
 5. null removes; objects merge; lists merge where the schema says so, else replace; scalars replace.
 
+A new directive is also a case in `_is_directive`, which keeps directives out of new objects, and in `patch_in_errors`.
+
 Source: the API conventions on strategic merge patch, and what the API server does with each directive.
 """
 
@@ -66,12 +68,7 @@ class MessageSchema:
 
 
 def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema) -> Object:
-    """`original` with `patch` applied.
-
-    Args:
-        original: JSON-ready object; left as it is.
-        patch: JSON-ready object; left as it is.
-        schema: the type of both.
+    """A copy of `original` with `patch` applied; both are JSON-ready objects of the type `schema`, left as they are.
 
     Raises StatusError 400 or 422 for invalid directives, 500 for errors that kube-apiserver reports as internal.
     """
@@ -116,7 +113,7 @@ def _drop_unretained(merged: Object, patch: Object) -> Object:
 def _order_lists(merged: Object, patch: Object, schema: MessageSchema) -> set[str]:
     """Merge and sort the lists with an order directive, in `merged` (rule 3).
 
-    Returns the keys of the patch that need nothing else.
+    Returns the keys of the patch that need nothing else. Raises StatusError 422, 500.
     """
     handled_keys = {RETAIN_KEYS}
     for directive, order in patch.items():
@@ -138,7 +135,7 @@ OptionalList = Sequence[Any] | None
 def _merge_ordered_list(
     key: str, original: OptionalList, changes: OptionalList, order: Sequence[Any], schema: MessageSchema
 ) -> list[Any]:
-    """The merged list, in the order of `$setElementOrder`.
+    """The merged list, in the order of `$setElementOrder`. Raises StatusError 422, 500.
 
     Args:
         key: the member with the list.
@@ -160,7 +157,7 @@ def _merge_ordered_list(
 
 
 def _merge_member(merged: Object, key: str, change: Any, schema: MessageSchema) -> None:
-    """Merge one member of a patch into `merged` (rules 4 and 5)."""
+    """Merge one member of a patch into `merged` (rules 4 and 5). Raises as `apply_strategic_merge`."""
     if key.startswith(DELETE_FROM_PRIMITIVE_LIST):
         _delete_from_primitive_list(merged, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), change)
     elif change is None:
@@ -186,12 +183,13 @@ def _merge_value(key: str, original: Any, change: Any, schema: MessageSchema) ->
     if isinstance(original, list) and isinstance(change, list) and schema.merges_list(key):
         merged_list = _merge_list(key, original, change, schema)
         return lists.sort_list(merged_list, change, original, schema.merge_key(key))
+    # as upstream, nulls and directives stay in an object or list that the schema replaces by one of the same type
     is_same_container = isinstance(original, dict | list) and type(original) is type(change)
     return change if is_same_container else _without_directives(change)
 
 
 def _merge_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: MessageSchema) -> list[Any]:
-    """The merged list, still unsorted; `changes` where the schema replaces the list."""
+    """The merged list, still unsorted; `changes` where the schema replaces the list. Raises StatusError 422, 500."""
     if not schema.merges_list(key):
         return list(changes)
     if not original and not changes:

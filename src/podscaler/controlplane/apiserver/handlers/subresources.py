@@ -37,7 +37,7 @@ CREATED_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, 
 
 
 async def bind(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Assign a pod (of the path, or with the name of the body) to the node that the body names.
+    """Assign a pod (of the path, or of the body for the old path `bindings`) to the node that the body names.
 
     Raises StatusError 400, 404, 408, 409 (already assigned), 413, 415, 422, 500 for an invalid target.
     """
@@ -56,8 +56,8 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
     node_name, resource = target["name"], server.objects.resource("pods")
 
     def change(pod: Object) -> Object:
-        if pod["spec"].get("nodeName"):
-            message = f"pod {pod_name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
+        if assigned_node := pod["spec"].get("nodeName"):
+            message = f'pod {pod_name} is already assigned to node "{assigned_node}"'
             raise api_errors.subresource_conflict(resource, "binding", pod_name, message)
         pod["spec"]["nodeName"] = node_name
         for field_name in ("annotations", "labels"):
@@ -96,7 +96,7 @@ def _set_scheduled(pod: Object, now: str) -> None:
 
 
 async def evict(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Delete the pod of the path, unless a PodDisruptionBudget forbids it.
+    """Delete the pod of the path, unless a PodDisruptionBudget forbids it (429).
 
     Raises StatusError 400, 403, 404, 408, 409, 413, 415, 422, 429, 500.
     """
@@ -137,5 +137,5 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
         stored["metadata"]["resourceVersion"] = new_namespace["metadata"].get("resourceVersion", "")
         return stored
 
-    entry = await server.objects.update(request.key, "", path.name, change, options=update)
+    entry = await server.objects.update(request.resource_key, "", path.name, change, options=update)
     return await object_responses.one(server, request, entry)

@@ -24,8 +24,8 @@ from podscaler.controlplane.registry import object_preparation
 TOKEN_REQUEST = BodyKind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
 _GROUP = "authentication.k8s.io"
 _DEFAULT_LIFETIME_S = 3600
-_MIN_LIFETIME_S = 600
-_MAX_LIFETIME_S = 1 << 32
+_LIFETIME_MIN_S = 600
+_LIFETIME_MAX_S = 1 << 32
 _BOUND_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 """The kinds of objects that a token can be bound to, and their `Resource.key`."""
 
@@ -49,7 +49,7 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
 
 def _issue(server: ServerContext, tokens: AccountTokens, token_request: Object, account: Object) -> Object:
-    """The TokenRequest with defaults and with the token in its status."""
+    """The TokenRequest with defaults and with the token in its status. Raises StatusError 400, 404, 409, 422."""
     now_ns = server.clock.now_ns()
     spec: Object = dict(token_request.get("spec") or {})
     spec["audiences"] = list(spec.get("audiences") or DEFAULT_AUDIENCES)
@@ -70,19 +70,21 @@ def _check_name(name: str | None, account_name: str) -> None:
     """Check that a TokenRequest has no name or that of its account. Raises StatusError 422 otherwise."""
     if name and name != account_name:
         message = "must match the service account name if specified"
-        raise _invalid([field.invalid("metadata.name", name, message)], account_name)
+        raise _invalid_error([field.invalid("metadata.name", name, message)], account_name)
 
 
 def _check_lifetime(lifetime_s: int) -> None:
     """Check the lifetime of a token. Raises StatusError 422 if it is too short or too long."""
     field_path = "spec.expirationSeconds"
-    if lifetime_s < _MIN_LIFETIME_S:
-        raise _invalid([field.invalid(field_path, lifetime_s, "may not specify a duration less than 10 minutes")])
-    if lifetime_s > _MAX_LIFETIME_S:
-        raise _invalid([field.invalid(field_path, lifetime_s, "may not specify a duration larger than 2^32 seconds")])
+    if lifetime_s < _LIFETIME_MIN_S:
+        raise _invalid_error([field.invalid(field_path, lifetime_s, "may not specify a duration less than 10 minutes")])
+    if lifetime_s > _LIFETIME_MAX_S:
+        raise _invalid_error(
+            [field.invalid(field_path, lifetime_s, "may not specify a duration larger than 2^32 seconds")]
+        )
 
 
-def _invalid(errors: list[FieldError], name: str = "") -> StatusError:
+def _invalid_error(errors: list[FieldError], name: str = "") -> StatusError:
     """The error 422 of a TokenRequest; `name` is that in the message."""
     return field.invalid_object(group=_GROUP, kind="TokenRequest", name=name, errors=errors)
 
@@ -96,12 +98,12 @@ def _bound_objects(server: ServerContext, reference: Any, namespace: str, accoun
         return {}
     kind, name = reference.get("kind", ""), reference.get("name", "")
     group, _, version = reference.get("apiVersion", "").rpartition("/")
-    resource = _BOUND_KINDS.get(kind)
-    if group or resource is None:
+    resource_key = _BOUND_KINDS.get(kind)
+    if group or resource_key is None:
         message = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
         raise http_errors.bad_request(message)
-    bound_object = server.objects.get(resource, "" if resource == "nodes" else namespace, name).decode()
-    is_pod = resource == "pods"
+    bound_object = server.objects.get(resource_key, "" if resource_key == "nodes" else namespace, name).decode()
+    is_pod = resource_key == "pods"
     if is_pod and (bound_object["spec"].get("serviceAccountName") or "default") != account_name:
         raise http_errors.bad_request(
             f'cannot bind token for serviceaccount "{account_name}" to pod running with different serviceaccount name.'
@@ -115,7 +117,7 @@ def _bound_objects(server: ServerContext, reference: Any, namespace: str, accoun
 
 
 def _check_uid(reference: Object, bound_object: Object) -> None:
-    """Raise StatusError 409 if the bound object is not the one with the uid of the reference."""
+    """Raise StatusError 409 if the bound object is not the one with the uid of the reference, if that has one."""
     uid, kind, name = reference.get("uid", ""), reference.get("kind", ""), reference.get("name", "")
     if not uid or uid == bound_object["metadata"]["uid"]:
         return

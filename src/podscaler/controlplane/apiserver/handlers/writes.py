@@ -1,7 +1,7 @@
 """Handles POST and PUT requests: creates and replaces objects, and replaces their status.
 
 `dispatch` calls it. The body is decoded in the version of the path, defaulted, converted to the storage version and
-passed to `registry.objects`, which validates and stores it.
+passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers.
 """
 
 from podscaler.api.resource.resources import Object, Version
@@ -42,13 +42,13 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     name_checks.check_name(received.obj, path.name)
     new_object = to_storage(request.served.version, received.obj)
     may_create = request.served.resource.strategy.allows_create_on_update and not path.subresource
-    if may_create and server.objects.find(request.key, path.namespace, path.name) is None:
+    if may_create and server.objects.find(request.resource_key, path.namespace, path.name) is None:
         request.check_may_create(server.authorizer)
         return await _create(server, request, new_object, options)
-    change = Replacement(new_object)
+    change = Replacement(new_object)  # its `replaced` becomes the stored version
     preconditions = preconditions_of(new_object)
     update = UpdateOptions(path.subresource, preconditions, options.dry_run, request.author(options))
-    entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
+    entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())
     return await object_responses.one(server, request, entry)
@@ -59,7 +59,7 @@ async def _create(
 ) -> EncodedResponse:
     """Store an object in the storage version; returns the response with it."""
     author = request.author(options)
-    entry = await server.objects.create(request.key, new_object, dry_run=options.dry_run, author=author)
+    entry = await server.objects.create(request.resource_key, new_object, dry_run=options.dry_run, author=author)
     request.warn(entry, None)
     return await object_responses.one(server, request, entry, status=201)
 
@@ -88,9 +88,9 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
     """Remove duplicate owner references from `obj`, in place, and append a warning with their uids.
 
     Args:
-        obj: the object as it was sent, or (`is_patched`) as a patch made it; kube-apiserver's warnings differ.
+        obj: the object.
         warnings: gets the warning, once; a patch may be applied several times.
-        is_patched: see above.
+        is_patched: whether a patch made the object; kube-apiserver's warning for one that was sent differs.
 
     Source: kube-apiserver's handlers of create, update and patch.
     """

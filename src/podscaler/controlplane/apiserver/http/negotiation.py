@@ -13,6 +13,8 @@ Rules (kube-apiserver's):
    another text.
 4. Protobuf has no Tables, and there is no protobuf of custom resources except for their PartialObjectMetadata.
 
+A new transformation: a `Shape`, its name in `_SHAPES`, its body in `object_responses` and `streaming.watch_streams`.
+
 Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
 """
 
@@ -113,7 +115,10 @@ def check_plain(accept: str) -> None:
 
 
 def error_form(accept: str) -> Form:
-    """The form of the Status of an error: the first encoding that is served, else JSON."""
+    """The form of the Status of an error: the encoding of the first clause that names one, else JSON.
+
+    As in kube-apiserver, clauses with a transformation are skipped, but for PartialObjectMetadata as protobuf.
+    """
     for clause in _parse_accept(accept):
         shape = clause.parameters.get("as", "")
         is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
@@ -146,7 +151,7 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_
 
 def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool) -> Form | None:
     """The form that a clause describes, None if it is not served."""
-    encoding = _ENCODINGS.get(clause.media_type, "json")
+    encoding = _ENCODINGS.get(clause.media_type, "json")  # `*/*` is JSON
     transformation = clause.parameters.get("as")
     if not transformation:
         return Form(encoding) if encoding != "protobuf" or has_protobuf else None

@@ -16,10 +16,10 @@ from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage
 
-ENTRIES_PER_SLICE = 200
+_ENTRIES_PER_SLICE = 200
 """How many entries of a list are encoded before the event loop may run other tasks: some milliseconds."""
 
-MESSAGES_PER_SLICE = 40
+_MESSAGES_PER_SLICE = 40
 """The same where each may have to be encoded as protobuf."""
 
 Encoded = TypeVar("Encoded")
@@ -28,53 +28,49 @@ Encoded = TypeVar("Encoded")
 async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
     """A response with one object.
 
-    Raises StatusError 406 for a form that only lists have, 400 for an unknown option of Tables.
+    Raises StatusError 406 for a form that only lists have, 400 for an unknown `includeObject`, 500 as
+    `convert_by_webhook`.
     """
     served, form = request.served, request.form
     response_encoder.check_single(served, form)
-    await prepare(server, request, [entry])
+    await convert_by_webhook(server, request, [entry])
     if form.encoding == "protobuf" and form.shape == "object":
         return responses.from_protobuf(server.encoder.protobuf_body(served, entry), status)
     body = server.encoder.body(served, entry)
     if form.shape != "object":
-        version = str(entry.revision) if entry.revision else ""
+        resource_version = str(entry.revision) if entry.revision else ""
         printer = served.resource.printer
-        body = _table_or_partial(request, body, version, printer, lambda: table_row(server, request, entry))
+        body = _table_or_partial(request, body, resource_version, printer, lambda: table_row(server, request, entry))
     return await responses.from_json(body, form, status=status)
 
 
-async def prepare(server: ServerContext, request: ResourceRequest, entries: Iterable[Entry]) -> None:
+async def convert_by_webhook(server: ServerContext, request: ResourceRequest, entries: Iterable[Entry]) -> None:
     """Call the webhook that converts entries to the version served, if there is one: once for all of them.
 
-    Raises StatusError 500.
+    Its results are kept for the later conversions of the request. Raises StatusError 500 if the call fails.
     """
     find_missing = request.served.version.find_missing
     if find_missing is None:
         return
 
-    def check() -> None:
-        missing = find_missing(entry.decode() for entry in entries)
-        if missing is not None:
-            raise missing
+    def check_converted() -> None:
+        conversion_needed = find_missing(entry.decode() for entry in entries)
+        if conversion_needed is not None:
+            raise conversion_needed  # `Objects.converted` calls the webhook, then this again
 
-    await server.objects.converted(check)
+    await server.objects.converted(check_converted)
 
 
 def _table_or_partial(
-    request: ResourceRequest, body: bytes, version: str, printer: Printer, make_row: Callable[[], Object]
+    request: ResourceRequest, body: bytes, resource_version: str, printer: Printer, make_row: Callable[[], Object]
 ) -> bytes:
-    """PartialObjectMetadata of an object's JSON, or a Table with its one row, as `request.form` says.
+    """PartialObjectMetadata of an object's JSON (`body`), or a Table with its one row, as `request.form` says.
 
-    Args:
-        request: the request.
-        body: the JSON of the object.
-        version: its resourceVersion, empty without one.
-        printer: has the columns of the Table.
-        make_row: makes the row of the Table.
+    `resource_version` may be empty; `printer` has the columns, `make_row` makes the row.
     """
     if request.form.shape == "partial":
         return _partial(request, body)
-    metadata = {"resourceVersion": version} if version else {}
+    metadata = {"resourceVersion": resource_version} if resource_version else {}
     columns = response_encoder.columns(printer)
     return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
@@ -82,7 +78,7 @@ def _table_or_partial(
 async def page(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
     """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
-    await prepare(server, request, listed.entries)
+    await convert_by_webhook(server, request, listed.entries)
     if request.form.shape == "table":
         printer = request.served.resource.printer
         rows = await _encode_in_slices(lambda entry: table_row(server, request, entry), listed.entries)
@@ -107,13 +103,15 @@ async def page(server: ServerContext, request: ResourceRequest, listed: ListPage
 async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed: ListPage) -> bytes:
     """The protobuf body of a list, in its envelope."""
     served = request.served
-    items = await _encode_in_slices(lambda entry: server.encoder.raw(served, entry), listed.entries, MESSAGES_PER_SLICE)
+    items = await _encode_in_slices(
+        lambda entry: server.encoder.protobuf_message(served, entry), listed.entries, _MESSAGES_PER_SLICE
+    )
     kind = served.resource.list_kind
     return protobuf_encoding.encode_list(served.api_version, kind, response_encoder.list_metadata(listed), items)
 
 
 async def _encode_in_slices(
-    encode: Callable[[Entry], Encoded], entries: Sequence[Entry], slice_entries: int = ENTRIES_PER_SLICE
+    encode: Callable[[Entry], Encoded], entries: Sequence[Entry], slice_entries: int = _ENTRIES_PER_SLICE
 ) -> list[Encoded]:
     """The results of `encode` for all entries, made in slices between which the event loop runs other tasks."""
     encoded: list[Encoded] = []
@@ -148,7 +146,10 @@ def _partial(request: ResourceRequest, body: bytes) -> bytes:
 async def plain_object(
     server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
-    """A response with an object that is not stored as such, and needs no conversion (a Scale). Raises as `one`."""
+    """A response with an object that is not stored as such, and needs no conversion (a Scale).
+
+    Raises StatusError 406 for a form that only lists have, 400 for an unknown `includeObject`.
+    """
     group, _, _ = obj["apiVersion"].partition("/")
     response_encoder.check_single(request.served, request.form, f"{group}.{obj['kind']}")
     body = json_text.encode(obj)

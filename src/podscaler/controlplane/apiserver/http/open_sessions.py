@@ -55,10 +55,13 @@ class OpenSessions:
             message = f"too many streams are open: this server has at most {self._limit}"
             raise StatusError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
-    async def run(self, session: Callable[[Activity], Coroutine[None, None, None]]) -> None:
-        """Run `session` until it ends, is idle for `IDLE_TIMEOUT_S`, or the server stops. Its errors escape."""
+    async def run(self, run_session: Callable[[Activity], Coroutine[None, None, None]]) -> None:
+        """Run a session until it ends, is idle for `IDLE_TIMEOUT_S`, or the server stops. Its errors escape.
+
+        To be called after `check_limit`; in between, while the handshake runs, others may pass the limit.
+        """
         activity = Activity(self._clock)
-        session_task = asyncio.create_task(session(activity))
+        session_task = asyncio.create_task(run_session(activity))
         idle_task = asyncio.create_task(activity.wait_idle())
         self._open.add(session_task)
         try:
@@ -78,7 +81,7 @@ class OpenSessions:
 
 
 async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel all tasks; returns when they have ended, or after `STOP_TIMEOUT_S`."""
+    """Cancel all tasks; returns when they have ended, or after `STOP_TIMEOUT_S`. Also for `watch_streams`."""
     cancelled = list(tasks)
     for task in cancelled:
         task.cancel()

@@ -18,8 +18,8 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.schema import schema
 
 STREAM_TYPE = f"{protobuf.MEDIA_TYPE};stream=watch"
-PARTIAL_OBJECT = "PartialObjectMetadata"
-META_PACKAGE = "meta/v1"
+_PARTIAL_OBJECT = "PartialObjectMetadata"
+_META_PACKAGE = "meta/v1"
 CACHE_MAX_BYTES = 32 << 20
 """The most bytes of JSON and messages together in a cache."""
 
@@ -34,14 +34,14 @@ class MessageCache:
         self._bytes = 0
         self._cache: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
 
-    def raw(self, body: bytes, message: str) -> bytes:
-        """The encoded message of an object's JSON (`body`), without an envelope; `message` is its type's name."""
-        key = (message, body)
+    def encode(self, body: bytes, type_name: str) -> bytes:
+        """The message of an object's JSON (`body`), without an envelope; `type_name` is its type in the schema."""
+        key = (type_name, body)
         cached = self._cache.get(key)
         if cached is not None:
             self._cache.move_to_end(key)
             return cached
-        encoded = self._cache[key] = protobuf.encode_raw(_decode(body), message)
+        encoded = self._cache[key] = protobuf.encode_raw(_decode(body), type_name)
         self._bytes += len(body) + len(encoded)
         while self._bytes > self._max_bytes:
             (_, oldest_body), oldest_encoded = self._cache.popitem(last=False)
@@ -52,14 +52,14 @@ class MessageCache:
 def from_json(body: bytes) -> bytes | None:
     """The protobuf body, in an envelope, of a JSON object with a `kind`; None if the kind has no protobuf form."""
     obj = {"apiVersion": "v1", **_decode(body)}
-    message = find_message_of(obj["apiVersion"], obj.get("kind", ""))
-    return protobuf.encode(obj, message) if message is not None else None
+    type_name = _find_type_name(obj["apiVersion"], obj.get("kind", ""))
+    return protobuf.encode(obj, type_name) if type_name is not None else None
 
 
-def find_message_of(api_version: str, kind: str) -> str | None:
-    """The schema's name of a kind's message, None if it has none; PartialObjectMetadata is of `meta/v1`."""
-    if kind.startswith(PARTIAL_OBJECT):
-        return f"{META_PACKAGE}.{kind}"
+def _find_type_name(api_version: str, kind: str) -> str | None:
+    """The schema's name of a kind's type, None if it has none; PartialObjectMetadata is of `meta/v1`."""
+    if kind.startswith(_PARTIAL_OBJECT):  # also PartialObjectMetadataList
+        return f"{_META_PACKAGE}.{kind}"
     return schema.find_kind(api_version, kind)
 
 

@@ -2,7 +2,8 @@
 
 The handlers call it: `?limit=500&labelSelector=app%3Dweb` becomes ListOptions(limit=500, label_selector="app=web"). As
 in kube-apiserver, parsing is lenient (any boolean but `false` and `0` is true); the options are then validated, with
-its messages. A new parameter: add it to the options and to the function that fills them.
+its messages. A new parameter: add it to the options (of list and delete in `controlplane.storage.options`) and to the
+function that fills them.
 
 Source: metav1.ListOptions, CreateOptions, UpdateOptions, PatchOptions, DeleteOptions.
 """
@@ -21,11 +22,12 @@ from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
-FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+"""The values of `fieldValidation`, in the order of the error message; empty counts as Warn."""
 PARAMETERS_MAX = 1000
 _INT64_LIMIT = 2**63
-_MAX_DIGITS = 20
-"""A number with more digits is out of the range of an int64."""
+_DIGITS_MAX = 20
+"""A number with more digits counts as out of the range of an int64, also with leading zeros."""
 _FORCE_UNREADABLE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
@@ -84,7 +86,7 @@ def _parse_int64(number_text: str) -> int:
     digits = number_text[1:] if number_text[:1] in ("-", "+") else number_text
     if not (digits.isascii() and digits.isdigit()):
         raise http_errors.bad_request(f'strconv.ParseInt: parsing "{number_text}": invalid syntax')
-    number = int(number_text) if len(digits) <= _MAX_DIGITS else _INT64_LIMIT
+    number = int(number_text) if len(digits) <= _DIGITS_MAX else _INT64_LIMIT
     if not -_INT64_LIMIT <= number < _INT64_LIMIT:
         raise http_errors.bad_request(f'strconv.ParseInt: parsing "{number_text}": value out of range')
     return number
@@ -115,7 +117,7 @@ DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 def list_options(query: Query) -> ListOptions:
     """The options of a list or watch that select objects. Raises StatusError 400 for an invalid number."""
-    query.number("timeoutSeconds")
+    query.number("timeoutSeconds")  # only validated here: `watch_streams` reads it
     return ListOptions(
         label_selector=query.text("labelSelector"),
         field_selector=query.text("fieldSelector"),
@@ -128,11 +130,7 @@ def list_options(query: Query) -> ListOptions:
 
 
 def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", "PatchOptions"]) -> WriteOptions:
-    """The options of a create, update or patch.
-
-    Args:
-        query: the request's parameters.
-        kind: the kind of the options, for error messages.
+    """The options of a create, update or patch, of that kind in error messages.
 
     Raises StatusError 422 for invalid values.
     """
@@ -141,8 +139,8 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
     validation = query.text("fieldValidation")
     manager = query.text("fieldManager")
     errors = _dry_run_errors(query.texts("dryRun"))
-    if validation not in FIELD_VALIDATIONS:
-        errors.append(field.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
+    if validation not in _FIELD_VALIDATIONS:
+        errors.append(field.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
     errors += manager_names.errors("fieldManager", manager)
     if errors:
         raise _invalid(kind, errors)
@@ -151,11 +149,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 
 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
-    """The options of a patch.
-
-    Args:
-        query: the request's parameters.
-        applies: whether it is server-side apply, which needs a field manager and allows `force`.
+    """The options of a patch; `applies`: of server-side apply, which needs a field manager and allows `force`.
 
     Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """
@@ -176,8 +170,8 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
 
     Raises StatusError 400 for an invalid number, 422 for invalid values.
     """
-    options = dict(body) if body else _delete_query(query)
-    errors = _policy_errors(body) + _dry_run_errors(options.get("dryRun") or [])
+    options = dict(body) if body else _delete_options_in(query)
+    errors = _empty_policy_errors(body) + _dry_run_errors(options.get("dryRun") or [])
     if errors:
         raise _invalid("DeleteOptions", errors)
     preconditions = options.get("preconditions") or {}
@@ -191,14 +185,14 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
     )
 
 
-def _policy_errors(body: Mapping[str, Any]) -> list[FieldError]:
-    """The error for an empty policy in a body; in a query it means no policy."""
+def _empty_policy_errors(body: Mapping[str, Any]) -> list[FieldError]:
+    """The error for an empty policy in a body; in a query it means no policy. `registry.deletion` checks others."""
     if body.get("propagationPolicy") != "":
         return []
     return [field.not_supported("propagationPolicy", "", ("Foreground", "Background", "Orphan", "nil"))]
 
 
-def _delete_query(query: Query) -> dict[str, Any]:
+def _delete_options_in(query: Query) -> dict[str, Any]:
     """A meta/v1.DeleteOptions object from query parameters. Raises StatusError 400 for an invalid number."""
     return {
         "gracePeriodSeconds": query.number("gracePeriodSeconds"),

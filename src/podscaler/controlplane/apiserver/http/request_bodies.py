@@ -1,10 +1,10 @@
 """Reads and decodes request bodies (JSON, YAML, protobuf) into objects of the kind that the path expects.
 
-The handlers of writes and deletes call `read`, then `decode`. Objects are neither defaulted nor validated here; they
-have only fields of the schema, in the API version that the client wrote. Unknown and duplicate fields become warnings
-or errors, by the query parameter `fieldValidation`.
+The handlers of writes and deletes call `read`, then `decode` (of DeleteOptions `decode_options`). Objects are neither
+defaulted nor validated here; they have only fields of the schema, in the API version that the client wrote. Unknown and
+duplicate fields become warnings or errors, by the query parameter `fieldValidation`.
 
-A new content type: a case in `_parse`.
+A new content type: a case in `_parse`, and its media type in `http_errors.BODY_MEDIA_TYPES`.
 
 Source: kube-apiserver's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
 """
@@ -45,17 +45,19 @@ class BodyKind:
         api_version: `apps/v1`, `v1`.
         kind: `Deployment`.
         message: the name of its type in the schema (`apps/v1.Deployment`), empty for custom resources.
-        decode: the decoder of custom resources (`Version.decode`); None for kinds of the schema.
+        custom_decoder: the decoder of custom resources (`Version.decode`); None for kinds of the schema.
     """
 
     api_version: str
     kind: str
     message: str
-    decode: Callable[[Any], Decoded] | None = None
+    custom_decoder: Callable[[Any], Decoded] | None = None
 
-    def decoded(self, value: Any) -> Decoded:
+    def decode(self, value: Any) -> Decoded:
         """The object of a parsed body (any JSON value), and the problems in it. Raises DecodeError."""
-        return decoding.decode_value(value, self.message) if self.decode is None else self.decode(value)
+        if self.custom_decoder is not None:
+            return self.custom_decoder(value)
+        return decoding.decode_value(value, self.message)
 
     @property
     def version(self) -> str:
@@ -131,12 +133,12 @@ def decode(
     try:
         decoded = parsed.decode(kind)
     except DecodeError as error:
-        raise _cannot_be_handled(kind, expected, str(error)) from None
+        raise _cannot_be_handled_error(kind, expected, str(error)) from None
     problems = decoded.problems
     if problems and validation == "Strict":
-        raise _cannot_be_handled(kind, expected, http_errors.strict_decoding_text(problems))
-    if kind.kind != expected.kind and expected.decode is None:
-        raise _cannot_be_handled(kind, expected, unknown_conversion(kind, expected))
+        raise _cannot_be_handled_error(kind, expected, http_errors.strict_decoding_text(problems))
+    if kind.kind != expected.kind and expected.custom_decoder is None:
+        raise _cannot_be_handled_error(kind, expected, unknown_conversion_text(kind, expected))
     return DecodedBody(with_type_meta(decoded, kind), kind, warning_texts(problems) if validation == "Warn" else ())
 
 
@@ -198,9 +200,9 @@ def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
             return _parse_json(body)
         case "application/yaml":
             return _parse_yaml(body)
-        case "application/vnd.kubernetes.protobuf" if expected.decode is None:
-            message = protobuf.decode(body, expected.message)
-            return _ParsedBody(TypeMeta(message.api_version, message.kind), lambda kind: kind.decoded(message.obj))
+        case "application/vnd.kubernetes.protobuf" if expected.custom_decoder is None:
+            sent = protobuf.decode(body, expected.message)
+            return _ParsedBody(TypeMeta(sent.api_version, sent.kind), lambda kind: kind.decode(sent.obj))
         case _:
             raise http_errors.unsupported_body()
 
@@ -217,7 +219,7 @@ def _parse_json(body: bytes) -> _ParsedBody:
         document = json_text.parse(body)
     except DecodeError as error:
         raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
-    return _ParsedBody(decoding.read_type_meta(document), lambda kind: kind.decoded(document))
+    return _ParsedBody(decoding.read_type_meta(document), lambda kind: kind.decode(document))
 
 
 def _parse_yaml(body: bytes) -> _ParsedBody:
@@ -226,7 +228,7 @@ def _parse_yaml(body: bytes) -> _ParsedBody:
     duplicate_problems = (document.duplicates_text(),) if document.duplicates else ()
 
     def decode(kind: BodyKind) -> Decoded:
-        decoded = kind.decoded(document.value)
+        decoded = kind.decode(document.value)
         return Decoded(decoded.obj, (*duplicate_problems, *decoded.problems))
 
     return _ParsedBody(decoding.read_type_meta(document.value), decode)
@@ -237,7 +239,7 @@ def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) 
 
     Raises StatusError 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
     """
-    if expected.decode is not None:
+    if expected.custom_decoder is not None:
         if not meta.kind:
             raise _unrecognized_error(f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body, expected)
         return replace(expected, api_version=meta.api_version, kind=meta.kind)
@@ -252,8 +254,8 @@ def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) 
         unknown = BodyKind(api_version, kind_name, "")
         message = f'no kind "{kind_name}" is registered for version "{api_version}" {GO_SCHEME}'
         if _is_never_a_body(api_version, kind_name, kinds):
-            message = unknown_conversion(unknown, expected)
-        raise _cannot_be_handled(unknown, expected, message)
+            message = unknown_conversion_text(unknown, expected)
+        raise _cannot_be_handled_error(unknown, expected, message)
     return body_kind
 
 
@@ -264,13 +266,13 @@ def _is_never_a_body(api_version: str, kind_name: str, kinds: Kinds) -> bool:
     return (api_version, kind_name.removesuffix("List")) in kinds
 
 
-def unknown_conversion(kind: BodyKind, expected: BodyKind) -> str:
+def unknown_conversion_text(kind: BodyKind, expected: BodyKind) -> str:
     """kube-apiserver's message for an object of another kind than the expected one."""
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
-def _cannot_be_handled(kind: BodyKind, expected: BodyKind, cause: str) -> StatusError:
-    """The error 400 for a body that states the kind `kind`, where the path expects another one."""
+def _cannot_be_handled_error(kind: BodyKind, expected: BodyKind, cause: str) -> StatusError:
+    """The error 400 for a body of the kind `kind` that is no valid object of the kind `expected`, for a cause."""
     return http_errors.bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {cause}'
     )

@@ -1,6 +1,6 @@
 """Parses request paths into API group, version, namespace, resource, name and subresource.
 
-`dispatch` calls it for every request. The path forms are
+`apiserver.dispatch` calls it for every request. The path forms are
 
     /api/v1/...            /apis/GROUP/VERSION/...
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
@@ -71,9 +71,12 @@ def group_version(path: str) -> tuple[str, str] | None:
 
 
 def is_watch_without_resource(path: str) -> bool:
-    """Whether a decoded path ends at `/watch`, without a resource: kube-apiserver's RequestInfo fails for it."""
-    is_group_version_watch = path.strip("/").count("/") in (2, 3)  # api/v1/watch, apis/GROUP/VERSION/watch
-    return path.startswith("/api") and path.rstrip("/").endswith("/watch") and is_group_version_watch
+    """Whether a decoded path ends at `watch`, without a resource: kube-apiserver's RequestInfo fails for it."""
+    match path.rstrip("/").split("/"):
+        case ["", "api", _, "watch"] | ["", "apis", _, _, "watch"]:
+            return True
+        case _:
+            return False
 
 
 def _parse_resource(group: str, version: str, segments: list[str]) -> ResourcePath:
@@ -84,7 +87,7 @@ def _parse_resource(group: str, version: str, segments: list[str]) -> ResourcePa
     namespace = ""
     if segments[0] == "namespaces" and len(segments) > 2 and segments[2] not in NAMESPACE_SUBRESOURCES:
         _, namespace, *segments = segments
-    resource, name, subresource, *_ = [*segments, "", ""]
+    resource, name, subresource, *_ = [*segments, "", ""]  # missing parts are empty
     return ResourcePath(
         group,
         version,

@@ -41,10 +41,10 @@ class ServerParts:
     """The other parts of the control plane that the API server exposes; each is optional.
 
     Attributes:
-        virtual: providers of objects that are computed, not stored, by `Resource.key`.
+        virtual_objects: providers of objects that are computed, not stored, by `Resource.key`.
         logs: reads the logs of containers.
         connections: opens exec, attach and port-forward sessions.
-        node_endpoint: the HTTPS endpoint of the node, None while there is none; None: there is no node.
+        find_node_endpoint: the HTTPS endpoint of the node, None while there is none; None: there is no node.
         checks: health checks by name; each returns the reason of its failure, or an empty text.
         metrics: serves custom.metrics.k8s.io and external.metrics.k8s.io.
         accounts: issues tokens of service accounts; the authenticator must accept them too.
@@ -55,10 +55,10 @@ class ServerParts:
         documents: make the JSON documents of `/podscaler/NAME`, by name.
     """
 
-    virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
+    virtual_objects: Mapping[str, VirtualObjects] = field(default_factory=dict)
     logs: PodLogs | None = None
     connections: PodConnections | None = None
-    node_endpoint: Callable[[], NodeEndpoint | None] | None = None
+    find_node_endpoint: Callable[[], NodeEndpoint | None] | None = None
     checks: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     metrics: MetricApis | None = None
     accounts: AccountTokens | None = None
@@ -126,8 +126,8 @@ class ResourceRequest:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def key(self) -> str:
-        """The `Resource.key` of the resource."""
+    def resource_key(self) -> str:
+        """The `Resource.key` of the resource: `deployments.apps`."""
         return self.served.resource.key
 
     @property
@@ -151,7 +151,7 @@ class ResourceRequest:
             self.warnings.extend(self.served.resource.strategy.warnings(entry.decode(), before))
 
     def author(self, options: WriteOptions) -> Author:
-        """The field manager of what the request writes: the one that it names, else the program of its User-Agent.
+        """The field manager of what the request writes, from `fieldManager` or else the program of its User-Agent.
 
         Source: kube-apiserver's managerOrUserAgent.
         """
@@ -159,7 +159,9 @@ class ResourceRequest:
         return Author(manager, self.served.api_version)
 
     async def receive(self, expected: BodyKind, kinds: Kinds, options: WriteOptions) -> DecodedBody:
-        """The body, which must be an object of the kind and version `expected`; its warnings are appended.
+        """The decoded body, which must be an object of the kind and version `expected`; its warnings are appended.
+
+        `kinds` are all that a body may state (`ServerContext.kinds`), for the error about another one.
 
         Raises StatusError 400, 408, 413, 415.
         """
@@ -187,7 +189,10 @@ def kind_of(served: ServedResource) -> BodyKind:
 
 
 def prefix_from_user_agent(user_agent: str) -> str:
-    """The printable text before the first slash of a User-Agent, cut at the longest name of a field manager."""
+    """The printable text before the first slash of a User-Agent, cut at the longest name of a field manager.
+
+    Only whole characters are kept, although the limit is one of bytes.
+    """
     program, _, _ = user_agent.partition("/")
     manager_name = ""
     length_bytes = 0

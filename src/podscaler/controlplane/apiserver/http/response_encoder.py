@@ -1,8 +1,8 @@
 """Encodes stored entries for responses: objects in the requested version, Tables, PartialObjectMetadata, lists.
 
-`object_responses` and the watch streams call it. An object that is served in its storage version is sent as the stored
-bytes; converted objects are cached by version. A Table has a row of printed columns for each object (`kubectl get`), a
-PartialObjectMetadata only the metadata.
+`object_responses` and `streaming.watch_streams` call it. An object that is served in its storage version is sent as the
+stored bytes; converted objects are cached by version. A Table has a row of printed columns for each object (`kubectl
+get`), a PartialObjectMetadata only the metadata.
 
 Source: the API concepts on Table and PartialObjectMetadata.
 """
@@ -24,7 +24,7 @@ from podscaler.controlplane.storage.listing import ListPage
 
 IncludeObject = Literal["None", "Metadata", "Object"]
 CACHE_MAX_ENTRIES = 1024
-NO_CONVERSION = Version("", "").from_storage
+_NO_CONVERSION = Version("", "").from_storage
 """The conversion of a version that needs none: the stored bytes are sent."""
 
 
@@ -46,9 +46,9 @@ class ResponseEncoder:
 
     def body(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
-        if served.is_storage_version and served.version.from_storage is NO_CONVERSION:
+        if served.is_storage_version and served.version.from_storage is _NO_CONVERSION:
             return entry.body
-        if served.version.find_missing is not None:  # the results of webhooks are of one request
+        if served.version.find_missing is not None:  # a webhook converts it: its results are kept for one request only
             return json_text.encode(served.version.from_storage(entry.decode()))
         key = (served, entry.body)
         body = self._converted.get(key)
@@ -58,13 +58,14 @@ class ResponseEncoder:
                 self._converted.popitem(last=False)
         return body
 
-    def raw(self, served: ServedResource, entry: Entry) -> bytes:
+    def protobuf_message(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as a protobuf message of the version served, without an envelope."""
-        return self._messages.raw(self.body(served, entry), served.version.message)
+        return self._messages.encode(self.body(served, entry), served.version.message)
 
     def protobuf_body(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as a protobuf body of the version served, in its envelope."""
-        return protobuf.envelope(self.raw(served, entry), served.api_version, served.resource.kind)
+        message = self.protobuf_message(served, entry)
+        return protobuf.envelope(message, served.api_version, served.resource.kind)
 
 
 def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -> bytes:
@@ -113,7 +114,7 @@ def list_metadata(page: ListPage) -> Object:
 def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
     """The PartialObjectMetadata of an object's JSON, without the annotations that are `hidden`."""
     metadata = bytes(_decode_metadata(body).metadata)
-    if any(name.encode() in metadata for name in hidden):
+    if any(name.encode() in metadata for name in hidden):  # decoded only if it may have one
         metadata = json_text.encode(_without_annotations(msgspec.json.decode(metadata), hidden))
     head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{meta_version}","metadata":'
     return head.encode() + metadata + b"}"
@@ -140,15 +141,15 @@ def partial_list(
     return _list(kind, api_version, list_metadata(page), (partial(body, meta_version, hidden) for body in bodies))
 
 
-def check_single(served: ServedResource, form: Form, kind: str = "") -> None:
-    """Check that one object can be sent in `form`; `kind` is the Go type where it is not the resource's own kind.
+def check_single(served: ServedResource, form: Form, go_type: str = "") -> None:
+    """Check that one object can be sent in `form`; `go_type` is its Go type, if not that of the resource.
 
     Raises StatusError 406 for PartialObjectMetadataList.
     """
     if form.shape == "partial_list":
-        go_type = f"*{kind or _go_type(served)}"
         raise http_errors.not_acceptable(
-            f"you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
+            "you requested PartialObjectMetadataList, but the requested object is not a list "
+            f"(*{go_type or _go_type(served)})"
         )
 
 

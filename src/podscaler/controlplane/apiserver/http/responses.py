@@ -82,7 +82,7 @@ async def encode_object(value: Any, form: Form = PLAIN_JSON, *, status: int = 20
 
 async def from_error(error: StatusError, form: Form) -> EncodedResponse:
     """The response for an API error: its Status object and its headers."""
-    response = await encode_object(error.to_status(), Form(form.encoding), status=error.code)
+    response = await encode_object(error.to_status(), Form(form.encoding), status=error.code)  # a Status has one shape
     response.headers.update(error.headers)
     return response
 

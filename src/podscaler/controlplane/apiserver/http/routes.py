@@ -1,7 +1,8 @@
 """The routing table: the served resources by group, version and plural, with the HTTP methods of their paths.
 
-`dispatch` and `discovery` read it. Routes follow from the `Resource` of each kind; only the subresources of a single
-kind (`pods/exec`) are named here: a new one is a line in `_subresources`, and a handler in `dispatch`.
+`apiserver.dispatch` and `apiserver.discovery` read it. Routes follow from the `Resource` of each kind; only the
+subresources of a single kind (`pods/exec`) are named here: a new one is a line in `_subresources`, and its handlers in
+`dispatch.SUBRESOURCE_HANDLERS`. `controllers.cluster.custom_resources` calls `serve` when definitions change.
 
 Source: kube-apiserver's API installer: collections, objects, `status`, `scale`; cluster-wide lists of namespaced kinds.
 """
@@ -30,7 +31,8 @@ PROXY = "proxy"
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The verbs of custom resources, in the order of kube-apiserver's discovery documents."""
 
-_METHOD_VERBS = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "POST": ("create",), "DELETE": ("delete",)}
+_VERB_BY_METHOD = {"GET": "get", "PUT": "update", "PATCH": "patch", "POST": "create", "DELETE": "delete"}
+"""The verbs of objects and subresources; HEAD and OPTIONS, which only `proxy` has, are not in discovery."""
 _COLLECTION_VERBS_BY_METHOD = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 
 
@@ -54,12 +56,12 @@ class Subresource:
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs of its methods, sorted."""
-        return tuple(sorted(verb for method in self.methods for verb in _METHOD_VERBS.get(method, ())))
+        return tuple(sorted(_VERB_BY_METHOD[method] for method in self.methods if method in _VERB_BY_METHOD))
 
 
 @dataclass(frozen=True, eq=False)
 class ServedResource:
-    """One resource in one API version.
+    """One resource in one API version; compared by identity, as a key of caches.
 
     Attributes:
         resource: the kind.
@@ -89,7 +91,7 @@ class ServedResource:
         """All verbs of the resource, sorted, as discovery lists them."""
         if self.resource.is_custom:
             return CUSTOM_VERBS
-        all_verbs = {verb for method in self.object_methods for verb in _METHOD_VERBS[method]}
+        all_verbs = {_VERB_BY_METHOD[method] for method in self.object_methods}
         all_verbs |= {verb for method in self.collection_methods for verb in _COLLECTION_VERBS_BY_METHOD[method]}
         return tuple(sorted(all_verbs if self.resource.stored else all_verbs - {"watch"}))
 
@@ -137,7 +139,7 @@ class Routes:
         """The resources of each CustomResourceDefinition, by its name."""
         for resource in resources:
             self.add(resource)
-        self._own_groups = frozenset(self._groups)
+        self._built_in_groups = frozenset(self._groups)
 
     def add(self, resource: Resource) -> None:
         """Serve one more resource in all its versions; a group's versions keep the order in which they were added."""
@@ -147,13 +149,16 @@ class Routes:
             versions.setdefault(version.version, {})[resource.plural] = _served_resource(resource, version)
 
     def serve(self, definition: str, resources: Sequence[Resource]) -> None:
-        """Replace the resources of the CustomResourceDefinition named `definition`; an empty sequence removes them."""
+        """Replace the resources of the CustomResourceDefinition named `definition`; an empty sequence removes them.
+
+        Versions of a group that has only custom resources are sorted by priority; built-in groups keep their order.
+        """
         self.generation += 1
         for resource in self._custom.pop(definition, ()):
             self._remove(resource)
         for resource in resources:
             self.add(resource)
-            if resource.group not in self._own_groups:
+            if resource.group not in self._built_in_groups:
                 versions = self._groups[resource.group]
                 self._groups[resource.group] = {name: versions[name] for name in sorted(versions, key=sort_key)}
         if resources:
@@ -171,13 +176,13 @@ class Routes:
 
     def is_custom(self, group: str) -> bool:
         """Whether the group has only custom resources."""
-        return group in self._groups and group not in self._own_groups
+        return group in self._groups and group not in self._built_in_groups
 
     def find(self, path: ResourcePath) -> ServedResource | None:
         """The resource of the path, None if the group and version do not serve it."""
         return self._groups.get(path.group, {}).get(path.version, {}).get(path.resource)
 
-    def serves(self, attributes: Attributes, version: str) -> bool:
+    def is_served(self, attributes: Attributes, version: str) -> bool:
         """Whether the resource, and subresource, of a request are served."""
         served = self._groups.get(attributes.group, {}).get(version, {}).get(attributes.resource)
         return served is not None and (not attributes.subresource or attributes.subresource in served.subresources)
@@ -227,7 +232,7 @@ def _served_resource(resource: Resource, version: Version) -> ServedResource:
 
 
 def _subresources(resource: Resource) -> Iterator[Subresource]:
-    """The subresources of a resource, in the order of their names but for those of every kind."""
+    """The subresources of a resource; their order does not matter, as discovery sorts them."""
     if resource.key == "namespaces":
         yield Subresource("finalize", "Namespace", REPLACE_METHODS)
     if resource.key == "pods":

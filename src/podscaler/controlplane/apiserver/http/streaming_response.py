@@ -1,8 +1,9 @@
 """Sends streaming responses of watches and followed logs: chunked, with a timeout for clients that do not read.
 
-`watch_streams` and `pod_logs` use it. After the head is sent an error cannot become a status code any more, so the
-connection is closed in the middle of the body: clients see a truncated response. A client that does not read for
-`WRITE_TIMEOUT_S` is disconnected too, so that its pending data is freed.
+`watch_streams` and `pod_logs` use it, and `handlers.proxied_response` its timeout and `notify_start`. After the head is
+sent an error cannot become a status code any more, so the connection is closed in the middle of the body: clients see a
+truncated response. A client that does not read for `WRITE_TIMEOUT_S` is disconnected too, so that its pending data is
+freed.
 
 Small chunks are written to the transport directly, past aiohttp's writer, which buffers nothing after the head: a watch
 event for a thousand watchers is a thousand such writes.

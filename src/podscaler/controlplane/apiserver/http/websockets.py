@@ -1,6 +1,7 @@
 """Upgrades requests to WebSockets: detects the request, chooses the sub-protocol, does the handshake.
 
-The handlers of streams (`pod_sessions`, `pod_ports`, `pod_logs`) call it; `auth_filter` reads the sub-protocols.
+The handlers of streams (`pod_sessions`, `pod_ports`, `pod_logs`) call it; `auth_filter` reads the sub-protocols, and
+`endpoint_proxy` rejects upgrades.
 
 Source: RFC 6455; kube-apiserver's and the kubelet's choice of sub-protocols: the first of the client's that is served.
 """
@@ -18,9 +19,8 @@ CLOSE_TIMEOUT_S = 2.0
 
 
 def is_upgrade(request: web.BaseRequest) -> bool:
-    """Whether the request asks to upgrade the connection, to any protocol."""
-    tokens = ",".join(request.headers.getall(hdrs.CONNECTION, ())).lower().split(",")
-    return any("upgrade" in token for token in tokens)
+    """Whether the request asks to upgrade the connection, to any protocol; a part of the header counts, as upstream."""
+    return any("upgrade" in header.lower() for header in request.headers.getall(hdrs.CONNECTION, ()))
 
 
 def is_websocket(request: web.BaseRequest) -> bool:

@@ -69,7 +69,7 @@ class Framing:
             return None
         first_byte, content = message_bytes[0], message_bytes[1:]
         if self.half_closes and first_byte == HALF_CLOSE:
-            if len(content) != 1 or content[0] > RESIZE:
+            if len(content) != 1 or content[0] > RESIZE:  # the highest channel
                 raise ChannelProtocolError("a stream close signal is followed by the one byte of a channel")
             return ChannelMessage(content[0], b"", ends=True)
         if not self.is_base64:

@@ -27,8 +27,9 @@ from podscaler.controlplane.apiserver.streaming import pod_targets, port_relay
 from podscaler.controlplane.registry.providers import LogOptions
 
 _BASE64: Final = "base64.binary.k8s.io"
-SOCKET_PROTOCOLS: Final = ("", "binary.k8s.io", _BASE64)
-MESSAGE_BYTES: Final = 32 * 1024
+_SOCKET_PROTOCOLS: Final = ("", "binary.k8s.io", _BASE64)
+"""The sub-protocols of logs; empty for clients that offer none."""
+MESSAGE_MAX_BYTES: Final = 32 * 1024
 """The most bytes of the log in one WebSocket message."""
 
 
@@ -121,15 +122,15 @@ async def _send_over_websocket(
     server: ServerContext, request: ResourceRequest, first_chunk: bytes, chunks: AsyncIterator[bytes]
 ) -> web.StreamResponse:
     """Send the log as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
-    protocol = websockets.choose_protocol(request.http, SOCKET_PROTOCOLS)
+    protocol = websockets.choose_protocol(request.http, _SOCKET_PROTOCOLS)
     server.sessions.check_limit()
     socket = await websockets.open_socket(request.http, protocol)
 
     async def send_log(activity: Activity) -> None:
-        await _send(socket, protocol, b"")
-        await _send_pieces(socket, protocol, first_chunk)
+        await _send_message(socket, protocol, b"")
+        await _send_in_messages(socket, protocol, first_chunk)
         async for chunk in chunks:
-            await _send_pieces(socket, protocol, chunk)
+            await _send_in_messages(socket, protocol, chunk)
             activity.touch()
 
     async def session(activity: Activity) -> None:
@@ -150,13 +151,13 @@ async def _wait_closed(socket: web.WebSocketResponse) -> None:
         continue
 
 
-async def _send_pieces(socket: web.WebSocketResponse, protocol: str, chunk: bytes) -> None:
-    """Send a part of the log as messages of at most `MESSAGE_BYTES`."""
-    for start in range(0, len(chunk), MESSAGE_BYTES):
-        await _send(socket, protocol, chunk[start : start + MESSAGE_BYTES])
+async def _send_in_messages(socket: web.WebSocketResponse, protocol: str, chunk: bytes) -> None:
+    """Send a part of the log as messages of at most `MESSAGE_MAX_BYTES`."""
+    for start in range(0, len(chunk), MESSAGE_MAX_BYTES):
+        await _send_message(socket, protocol, chunk[start : start + MESSAGE_MAX_BYTES])
 
 
-async def _send(socket: web.WebSocketResponse, protocol: str, content: bytes) -> None:
+async def _send_message(socket: web.WebSocketResponse, protocol: str, content: bytes) -> None:
     """Send one message, as the sub-protocol encodes it."""
     if protocol == _BASE64:
         await socket.send_str(base64.b64encode(content).decode())

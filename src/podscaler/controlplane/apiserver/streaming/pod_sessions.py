@@ -33,7 +33,7 @@ from podscaler.controlplane.registry.pod_connections import (
 RESIZE_MAX_BYTES = 1024
 """The most bytes of a message with the size of a terminal; a longer one is ignored."""
 
-NO_STREAM_TEXT = "you must specify at least 1 of stdin, stdout, stderr"
+_NO_STREAM_TEXT = "you must specify at least 1 of stdin, stdout, stderr"
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,10 @@ def _options(query: Query) -> SessionStreams:
 async def _serve(
     server: ServerContext, request: ResourceRequest, requested: _SessionRequest
 ) -> EncodedResponse | web.StreamResponse:
-    """Serve a session until one side ends it; returns the WebSocket, or the response if there is no session."""
+    """Serve a session until one side ends it; returns the WebSocket, or the plain-text error if there is no session.
+
+    Raises StatusError as `execute`.
+    """
     pod = pod_targets.get_pod(server, request)
     container_name = pod_targets.choose_container(request.query.text("container"), pod)
     pod_targets.check_has_node(server, pod)
@@ -116,7 +119,7 @@ async def _serve(
     connections = pod_targets.get_connections(server)
     options = requested.options
     if not (options.stdin or options.stdout or options.stderr):
-        return responses.text(NO_STREAM_TEXT, 400)
+        return responses.text(_NO_STREAM_TEXT, 400)
     container = connections.find_container(pod, container_name)
     if container is None:
         pod_full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
@@ -133,12 +136,7 @@ async def _serve(
 
 
 class _Session:
-    """One session over an open WebSocket.
-
-    Args:
-        socket: the connection to the client.
-        requested: the session to start.
-    """
+    """One session over an open WebSocket."""
 
     def __init__(self, socket: channels.ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
@@ -184,7 +182,7 @@ class _Session:
             await asyncio.gather(receiving, sending, return_exceptions=True)
 
     async def _send_output(self, session: PodSession) -> int:
-        """Send all output; returns the exit code."""
+        """Send all output; returns the exit code. Raises ConnectionResetError if the client has disconnected."""
         is_disconnected = False
         try:
             async with asyncio.TaskGroup() as senders:
@@ -249,7 +247,7 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
     """The Status of a command that ended with exit code `code`."""
     if code == 0:
         return SUCCESS
-    if framing.half_closes:
+    if framing.half_closes:  # v5: kube-apiserver's own text
         cause = f"command terminated with exit code {code}"
     else:
         cause = f"error executing command [{' '.join(command)}], exit code {code}"
@@ -265,7 +263,7 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
 def failed_status(action: str, failure_message: str, framing: channels.Framing) -> Object:
     """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
     status = _internal_error(f"error {action} container: {failure_message}")
-    return _internal_error(status["message"]) if framing.half_closes else status
+    return _internal_error(status["message"]) if framing.half_closes else status  # v5: wrapped a second time
 
 
 def status_message(status: Object, framing: channels.Framing) -> bytes:

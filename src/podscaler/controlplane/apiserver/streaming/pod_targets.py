@@ -1,6 +1,7 @@
 """Resolves the pod and the container of a request for logs, exec, attach or port-forward, and checks them.
 
-`pod_logs`, `pod_sessions` and `pod_ports` call it before their responses start.
+`pod_logs`, `pod_sessions` and `pod_ports` call it before their responses start, and `handlers.proxy_targets`
+`get_connections`.
 
 Source: kube-apiserver's registry of pods (its default container, its messages).
 """
@@ -15,7 +16,7 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 def get_pod(server: ServerContext, request: ResourceRequest) -> Object:
     """The pod of the path. Raises StatusError 400, 404."""
     name_checks.check_path_name(request.path.name)
-    pod: Object = server.objects.get(request.key, request.path.namespace, request.path.name).decode()
+    pod: Object = server.objects.get(request.resource_key, request.path.namespace, request.path.name).decode()
     return pod
 
 

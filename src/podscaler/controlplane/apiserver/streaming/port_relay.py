@@ -1,7 +1,7 @@
 """Relays bytes between a client and one TCP connection to a port of a pod.
 
 `pod_ports` and `spdy_ports`, which transport the client's bytes, call `relay` once for each connection.
-`run_until_first` and `run_all` are helpers for concurrent coroutines.
+`run_until_first`, which `pod_logs` uses too, and `run_all` are helpers for concurrent coroutines.
 """
 
 import asyncio

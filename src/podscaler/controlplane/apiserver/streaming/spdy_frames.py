@@ -117,7 +117,8 @@ def encode(frame: Frame) -> bytes:
         case Data(stream_id, data, is_last):
             return struct.pack(">II", stream_id, _flags_and_length(data, is_last=is_last)) + data
         case SynStream(stream_id, block, is_last):
-            return _encode_control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
+            head = struct.pack(">IIH", stream_id, 0, 0)  # no associated stream, the default priority
+            return _encode_control(SYN_STREAM, head + block, is_last=is_last)
         case SynReply(stream_id, block, is_last) | HeadersFrame(stream_id, block, is_last):
             frame_type = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
             return _encode_control(frame_type, struct.pack(">I", stream_id) + block, is_last=is_last)

@@ -120,7 +120,7 @@ def _parse_headers(plain_block: bytes) -> dict[str, str]:
 
 
 def _parse_text(plain_block: bytes, offset: int) -> tuple[str, int]:
-    """The text at `offset`, behind its length, and the offset after it."""
+    """The text at `offset`, behind its length, and the offset after it. Raises as `_parse_headers`."""
     (length,) = struct.unpack_from(">I", plain_block, offset)
     start = offset + _LENGTH_BYTES
     end = start + length

@@ -95,7 +95,7 @@ class PortForwardTunnel:
         self._activity.touch()
 
     def _on_stream(self, stream: SPDYStream) -> None:
-        """Handle a new stream: start to forward once both streams of the pair are open."""
+        """Handle a new stream: start to forward once both streams of the pair are open; reset an invalid stream."""
         stream_type, port = stream.headers.get("streamtype"), _parse_port(stream.headers.get("port", ""))
         if stream_type not in ("data", "error") or port is None:
             self._start(stream.reset(PROTOCOL_ERROR))

@@ -34,7 +34,7 @@ class StreamReset(ConnectionError):
 
 
 class SPDYStream:
-    """One stream, which the client opened; the session calls `receive` and `mark_reset`, the user of it the others.
+    """One stream, which the client opened; the session calls `append` and `mark_reset`, the user of it the others.
 
     Attributes:
         stream_id: the number of the stream in its connection.
@@ -90,8 +90,8 @@ class SPDYStream:
         """Return when the stream has been reset."""
         await self._was_reset.wait()
 
-    async def receive(self, frame: spdy_frames.Data) -> None:
-        """Append received data; returns when there is room for more (rule 1)."""
+    async def append(self, frame: spdy_frames.Data) -> None:
+        """Append data of the client; returns when there is room for more (rule 1)."""
         if self._client_ended or self._was_reset.is_set():
             return
         if frame.data:
@@ -130,15 +130,15 @@ class SPDYSession:
     def __init__(self, send: Send, on_stream: Callable[[SPDYStream], None]) -> None:
         self._send_bytes = send
         self._on_stream = on_stream
-        self._reader = spdy_frames.FrameReader()
-        self._headers = HeaderReader()
-        self._replies = HeaderWriter()
+        self._frame_reader = spdy_frames.FrameReader()
+        self._header_reader = HeaderReader()
+        self._header_writer = HeaderWriter()
         self._streams: dict[int, SPDYStream] = {}
-        self._last_id = 0
+        self._last_stream_id = 0
 
     async def feed(self, data: bytes) -> None:
-        """Handle received bytes. Raises SPDYProtocolError if the connection is to be closed."""
-        for frame in self._reader.feed(data):
+        """Handle received bytes. Raises SPDYProtocolError if the connection is to be closed, and errors of `send`."""
+        for frame in self._frame_reader.feed(data):
             await self._handle(frame)
 
     async def send(self, frame: spdy_frames.Frame) -> None:
@@ -162,13 +162,13 @@ class SPDYSession:
             case spdy_frames.Data(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
-                    await stream.receive(frame)
+                    await stream.append(frame)
             case spdy_frames.Reset(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
                     stream.mark_reset()
             case spdy_frames.HeadersFrame(block=block) | spdy_frames.SynReply(block=block):
-                self._headers.read(block)  # later blocks are compressed with it
+                self._header_reader.read(block)  # later blocks are compressed with it
             case spdy_frames.Ping():
                 await self.send(frame)
             case spdy_frames.GoAway():
@@ -176,18 +176,18 @@ class SPDYSession:
 
     async def _open_stream(self, frame: spdy_frames.SynStream) -> None:
         """Open a stream of the client; its number is odd and larger than all before, else it is refused."""
-        headers = self._headers.read(frame.block)
-        if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_id:
+        headers = self._header_reader.read(frame.block)
+        if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_stream_id:
             await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
             return
-        self._last_id = frame.stream_id
+        self._last_stream_id = frame.stream_id
         if len(self._streams) >= STREAMS_MAX:
             await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.REFUSED_STREAM))
             return
         stream = SPDYStream(frame.stream_id, headers, self)
         self._streams[frame.stream_id] = stream
         # Each reply is compressed with the earlier ones: they must be sent in the order in which they are encoded.
-        await self.send(spdy_frames.SynReply(frame.stream_id, self._replies.write({})))
+        await self.send(spdy_frames.SynReply(frame.stream_id, self._header_writer.write({})))
         self._on_stream(stream)
         if frame.is_last:
-            await stream.receive(spdy_frames.Data(frame.stream_id, b"", is_last=True))
+            await stream.append(spdy_frames.Data(frame.stream_id, b"", is_last=True))

@@ -1,8 +1,9 @@
 """Serves watches over HTTP: encodes events as JSON lines or protobuf frames and streams them until the timeout.
 
-`dispatch` calls `OpenStreams.watch`; aiohttp cancels the handler of a client that disconnects. An event is the line
-{"type": "MODIFIED", "object": {...}}. Each event is encoded once for each form (API version, encoding, Table, ...) and
-shared by all watchers of that form; the events of one batch are sent in one write.
+`dispatch` calls `OpenStreams.watch`, `handlers.remote_proxy` `until_stopped`, `app` `end` and `stop`; aiohttp cancels
+the handler of a client that disconnects. An event is the line {"type": "MODIFIED", "object": {...}}. Each event is
+encoded once for each form (API version, encoding, PartialObjectMetadata) and shared by all watchers of that form; the
+events of one batch are sent in one write.
 
 Source: the API concepts on watches and bookmarks; a watch from a compacted revision gets a 200 and an ERROR event.
 """
@@ -57,12 +58,12 @@ class OpenStreams:
     async def watch(self, server: ServerContext, request: ResourceRequest) -> web.StreamResponse:
         """Stream the events that the request selects; returns when the stream has ended.
 
-        Raises StatusError 400, 406, 422, 500, before the response starts.
+        Raises StatusError 400, 406, 422, 500, 504, before the response starts; later errors are ERROR events.
         """
         if request.form.encoding == "yaml":
             raise http_errors.no_such_stream()
         timeout_s = request.query.number("timeoutSeconds") or DEFAULT_TIMEOUT_MIN_S * (1 + self._random.random())
-        response_encoder.include_object(request.query.text("includeObject"))
+        response_encoder.include_object(request.query.text("includeObject"))  # an invalid one is an error now
         list_options = _list_options(request)
         encoder = _EventEncoder(server, request, list_options)
         subscription = _subscribe(server, request, list_options)
@@ -79,8 +80,8 @@ class OpenStreams:
 
     @contextmanager
     def _registered(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
-        """Have a subscription among the open ones while its stream is served."""
-        if isinstance(subscription, StatusError):
+        """Let `end` find a subscription while its stream is served."""
+        if isinstance(subscription, StatusError):  # the stream has no events
             yield
             return
         subscriptions = self._subscriptions.setdefault(storage_key, set())
@@ -93,7 +94,7 @@ class OpenStreams:
                 del self._subscriptions[storage_key]
 
     async def until_stopped(self, running: Coroutine[None, None, None]) -> None:
-        """Run `running` to its end or until `stop`, whose cancellation does not escape."""
+        """Run `running`, in the current task, to its end or until `stop`, whose cancellation does not escape."""
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
@@ -122,9 +123,9 @@ def _list_options(request: ResourceRequest) -> ListOptions:
 
 
 def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
-    """The subscription, or the 410 of a compacted revision, which is sent as an event."""
+    """The subscription, or the 410 of a compacted revision, which is sent as an event. Raises other StatusErrors."""
     try:
-        return server.objects.watch(request.key, request.path.namespace, options=options)
+        return server.objects.watch(request.resource_key, request.path.namespace, options=options)
     except StatusError as error:
         if error.code != 410:
             raise
@@ -134,7 +135,7 @@ def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOpt
 async def _run(
     stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription | StatusError, timeout_s: float
 ) -> None:
-    """Send events until the timeout (then a bookmark), a compaction (then an ERROR event), or the end of the kind."""
+    """Send events until the timeout (then a bookmark), an error (then an ERROR event), or the end of the kind."""
     if isinstance(subscription, StatusError):
         await stream.write(encoder.error(subscription))
         return
@@ -151,13 +152,13 @@ async def _run(
 
 async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription) -> None:
     """Send events as they come, and a bookmark where there was none for a while."""
-    if encoder.is_direct:
+    if not encoder.needs_webhook:
         subscription.receiver = _Receiver(stream, encoder)
     with _BookmarkTimer(subscription) as bookmarks:
         while True:
             batch = await subscription.batch()
             with webhook_conversion.scope(is_new=True):
-                await encoder.prepare(batch)
+                await encoder.convert_by_webhook(batch)
                 pieces = encoder.pieces(batch)
             for piece in pieces:
                 await stream.write(piece)
@@ -167,19 +168,23 @@ async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", subs
 
 
 class _Receiver:
-    """Writes batches directly, without waking the task of the stream, while the client reads fast enough."""
+    """Writes batches at the commit, without waking the task of the stream, while the client reads fast enough.
+
+    Implements `podscaler.controlplane.storage.watching.Receiver`.
+    """
 
     def __init__(self, stream: StreamingResponse, encoder: "_EventEncoder") -> None:
         self._stream = stream
         self._encoder = encoder
 
     def has_room(self) -> bool:
-        """See `watching.Receiver`."""
+        """Whether a batch can be written without waiting."""
         return self._stream.is_idle
 
     def take(self, batch: EventBatch) -> None:
-        """See `watching.Receiver`."""
-        self._stream.push(b"".join(self._encoder.pieces(batch)))
+        """Write a batch; an empty chunk would end the response."""
+        if data := b"".join(self._encoder.pieces(batch)):
+            self._stream.push(data)
 
 
 class _BookmarkTimer:
@@ -224,21 +229,23 @@ class _EventEncoder:
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
 
     @property
-    def is_direct(self) -> bool:
-        """Whether events can be encoded without calling a webhook."""
-        return self._request.served.version.find_missing is None
+    def needs_webhook(self) -> bool:
+        """Whether a conversion webhook has to be called before events can be encoded."""
+        return self._request.served.version.find_missing is not None
 
-    async def prepare(self, batch: EventBatch) -> None:
+    async def convert_by_webhook(self, batch: EventBatch) -> None:
         """Call the webhook that converts the objects of a batch, if there is one. Raises StatusError 500."""
-        if not self.is_direct:
-            await object_responses.prepare(self._server, self._request, [event.entry for event in batch.events])
+        if self.needs_webhook:
+            await object_responses.convert_by_webhook(
+                self._server, self._request, [event.entry for event in batch.events]
+            )
 
     def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`; the last one may be empty."""
         if self._request.form.shape == "partial_list":
             return []  # no event is a list: as kube-apiserver, none is sent
         frames = [self._encode_change(event) for event in batch.events]
-        if len(frames) == 1 and not batch.initial_done:
+        if len(frames) == 1 and not batch.initial_done:  # the usual case, without a copy
             return frames
         if batch.initial_done and self._marks_initial:
             frames.append(self._bookmark(batch.revision, {"k8s.io/initial-events-end": "true"}))

@@ -10,8 +10,9 @@ not declared; composed variables that an expression names are evaluated even whe
 annotations are not evaluated, as the audit log has none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from podscaler.api.kinds.policy import admission_policy
@@ -30,13 +31,16 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 if TYPE_CHECKING:
     from podscaler.controlplane.apiserver.webhooks.policy_evaluation import Denial
 
-CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+    Rejection = tuple[str, Denial]
+    """The names of policy and binding for the message, and the denial."""
+
+_CODE_BY_REASON: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 """The HTTP status of a denied write, by the `reason` of the validation."""
 _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
 
 
 class ConfigurationFailure(Exception):
-    """A binding cannot be applied; the text says why."""
+    """A policy or binding cannot be applied; the text says why."""
 
 
 @dataclass(slots=True)
@@ -84,11 +88,7 @@ def watch_policies(objects: Objects) -> BoundPolicies:
 
 
 class PolicyAdmission:
-    """Applies the policies of the stored bindings.
-
-    Args:
-        objects: the stored objects.
-    """
+    """Applies the policies of the stored bindings."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -100,41 +100,65 @@ class PolicyAdmission:
         return bool(self._index.policies) and bool(self._index.bindings)
 
     async def validate(self, write: AdmittedWrite) -> None:
-        """Raise StatusError for a write that a policy denies; add the warnings of others to its context."""
-        denied: list[tuple[str, Denial]] = []
+        """Raise StatusError for a write that a policy denies; add warnings to `remote_admission.current()`."""
+        rejections: list[Rejection] = []
         for policy, bindings in list(self._index.bound()):
-            spec = policy["spec"]
-            versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
-            sent = self._find_version(spec["matchConstraints"], write, versions)
-            if sent is None:
+            rejections += await self._apply_policy(policy, bindings, write)
+        if rejections:
+            policy_text, denial = rejections[0]
+            raise _rejection_error(write, policy_text, denial)
+
+    async def _apply_policy(
+        self, policy: Object, bindings: Sequence[Object], write: AdmittedWrite
+    ) -> "list[Rejection]":
+        """The rejections of a write by a policy and those of its bindings that match.
+
+        A policy or binding that cannot be applied rejects the write whatever `validationActions` say, unless the
+        failure policy is Ignore.
+        """
+        spec, name = policy["spec"], policy["metadata"]["name"]
+        versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
+        requested, *_ = versions
+        sent = self._find_version(spec["matchConstraints"], write, versions)
+        if sent is None:
+            return []
+        try:
+            parameter_version = self._parameter_version(spec.get("paramKind"))
+        except ConfigurationFailure as failure:
+            return _rejections_of_failure(spec, f"'{name}'", f"failed to configure policy: {failure}")
+        rejections: list[Rejection] = []
+        for binding in bindings:
+            binding_resources = binding["spec"].get("matchResources")
+            if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
                 continue
-            for binding in bindings:
-                binding_resources = binding["spec"].get("matchResources")
-                if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
-                    continue
-                denials = await self._evaluate(policy, binding, write, sent, versions[0])
-                name = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
-                denied += self._apply_actions(binding["spec"]["validationActions"], name, denials)
-        if denied:
-            raise _rejection(write, *denied[0])
+            policy_text = f"'{name}' with binding '{binding['metadata']['name']}'"
+            find_parameters = partial(self._parameters, parameter_version, binding["spec"].get("paramRef"), write)
+            try:
+                parameters = await self._objects.converted(find_parameters)
+            except ConfigurationFailure as failure:
+                rejections += _rejections_of_failure(spec, policy_text, f"failed to configure binding: {failure}")
+                continue
+            denials = await self._evaluate(policy, parameters, write, sent, requested)
+            rejections += self._apply_actions(binding["spec"]["validationActions"], policy_text, denials)
+        return rejections
 
     def _apply_actions(
-        self, actions: Sequence[str], name: str, denials: Sequence["Denial"]
-    ) -> list[tuple[str, "Denial"]]:
-        """The denials that reject the write, with the name of their policy; those of the action Warn become warnings.
+        self, actions: Sequence[str], policy_text: str, denials: Sequence["Denial"]
+    ) -> "list[Rejection]":
+        """The denials as rejections if the actions have Deny; if they have Warn, they become warnings.
 
         Args:
             actions: `validationActions` of the binding: Deny, Warn, Audit.
-            name: of policy and binding, in messages.
+            policy_text: the names of policy and binding, for messages.
             denials: of this policy, by this binding.
         """
         context = remote_admission.current()
         if "Warn" in actions:
             for denial in denials:
-                warning = f"Validation failed for ValidatingAdmissionPolicy {name}: {denial.message}"
+                warning = f"Validation failed for ValidatingAdmissionPolicy {policy_text}: {denial.message}"
                 if warning not in context.warnings:
                     context.warnings.append(warning)
-        return [(name, denial) for denial in denials] if "Deny" in actions else []
+        return [(policy_text, denial) for denial in denials] if "Deny" in actions else []
 
     def _find_version(
         self, match_resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
@@ -157,19 +181,19 @@ class PolicyAdmission:
         return versions[0]  # a binding without rules has those of its policy
 
     async def _evaluate(
-        self, policy: Object, binding: Object, write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion
+        self,
+        policy: Object,
+        parameters: Sequence[Object | None],
+        write: AdmittedWrite,
+        sent: ServedVersion,
+        requested: ServedVersion,
     ) -> "list[Denial]":
-        """The validations of a policy that a write fails, by one of its bindings, for each of the parameters.
+        """The validations of a policy that a write fails, for each of the parameters of a binding.
 
         The policy gets the objects in the version `sent`; `requested` is that of the request.
         """
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
-        try:
-            parameters = self._parameters(policy["spec"].get("paramKind"), binding["spec"].get("paramRef"), write)
-        except ConfigurationFailure as failure:
-            ignores_failures = policy["spec"]["failurePolicy"] == "Ignore"
-            return [] if ignores_failures else [policy_evaluation.Denial(f"failed to configure binding: {failure}")]
         new, old = await self._objects.converted(
             lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
@@ -185,20 +209,35 @@ class PolicyAdmission:
             denials += policy_evaluation.denials(policy["spec"], {**variables, "params": parameter})
         return denials
 
-    def _parameters(self, kind: Object | None, reference: Object | None, write: AdmittedWrite) -> list[Object | None]:
-        """The parameter objects of a binding; a single None without parameters. Raises ConfigurationFailure.
+    def _parameter_version(self, kind: Object | None) -> ServedVersion | None:
+        """The served version of a policy's `paramKind` (apiVersion and kind); None without one.
+
+        Raises ConfigurationFailure.
+        """
+        if kind is None:
+            return None
+        for resource in self._objects.resources:
+            for version in resource.versions if resource.kind == kind["kind"] else ():
+                if _api_version(resource, version.version) == kind["apiVersion"]:
+                    return ServedVersion(resource, version)
+        kind_text = f"{kind['apiVersion']}, Kind={kind['kind']}"
+        raise ConfigurationFailure(f"failed to find resource referenced by paramKind: '{kind_text}'")
+
+    def _parameters(
+        self, served: ServedVersion | None, reference: Object | None, write: AdmittedWrite
+    ) -> list[Object | None]:
+        """The parameter objects of a binding; a single None without parameters.
+
+        Raises ConfigurationFailure; ConversionNeeded, for which `Objects.converted` calls a webhook.
 
         Args:
-            kind: `paramKind` of the policy: apiVersion and kind.
+            served: the version of the policy's `paramKind`.
             reference: `paramRef` of the binding.
             write: the write, whose namespace is the default one of parameters.
         """
-        if kind is None or reference is None:
+        if served is None or reference is None:
             return [None]
-        resource = self._find_kind(kind)
-        if resource is None:
-            raise ConfigurationFailure(f"paramKind kind `{kind['apiVersion']}, Kind={kind['kind']}` not known")
-        namespace = reference.get("namespace", "")
+        resource, namespace = served.resource, reference.get("namespace", "")
         if not resource.namespaced and namespace:
             raise ConfigurationFailure("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         if resource.namespaced and not namespace:
@@ -206,11 +245,6 @@ class PolicyAdmission:
             if not namespace:
                 message = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
                 raise ConfigurationFailure(message)
-        served = next(
-            ServedVersion(resource, version)
-            for version in resource.versions
-            if _api_version(resource, version.version) == kind["apiVersion"]
-        )
         stored = [entry.decode() for entry in self._objects.list(resource.key, namespace).entries]
         parameters: list[Object | None] = [
             served.converted(obj, "") for obj in stored if _is_referenced(obj, reference)
@@ -218,14 +252,6 @@ class PolicyAdmission:
         if not parameters and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
         return parameters
-
-    def _find_kind(self, kind: Mapping[str, str]) -> Resource | None:
-        """The resource of the parameters' kind (its apiVersion and kind); None if it is not served."""
-        for resource in self._objects.resources:
-            api_versions = [_api_version(resource, version.version) for version in resource.versions]
-            if resource.kind == kind["kind"] and kind["apiVersion"] in api_versions:
-                return resource
-        return None
 
 
 def _api_version(resource: Resource, version: str) -> str:
@@ -253,7 +279,7 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
         if not rule.get("resourceNames") or write.name in rule["resourceNames"]
     ]
     return Webhook(
-        identity=("", 0),
+        identity=("", 0),  # not read by `matching`
         source={"rules": rules, "matchPolicy": match_resources.get("matchPolicy")},
         authority=b"",
         namespaces=selectors.from_label_selector(match_resources.get("namespaceSelector") or {}),
@@ -261,13 +287,20 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
     )
 
 
-def _rejection(write: AdmittedWrite, name: str, denial: "Denial") -> StatusError:
-    """The API error of a denied write; `name` is that of policy and binding in the message."""
-    message = f"ValidatingAdmissionPolicy {name} denied request: {denial.message}"
+def _rejections_of_failure(spec: Object, policy_text: str, message: str) -> "list[Rejection]":
+    """The rejection of a write by a policy that cannot be applied; none if its failure policy is Ignore."""
+    from podscaler.controlplane.apiserver.webhooks import policy_evaluation
+
+    return [] if spec["failurePolicy"] == "Ignore" else [(policy_text, policy_evaluation.Denial(message))]
+
+
+def _rejection_error(write: AdmittedWrite, policy_text: str, denial: "Denial") -> StatusError:
+    """The API error of a denied write; `policy_text` names policy and binding in the message."""
+    message = f"ValidatingAdmissionPolicy {policy_text} denied request: {denial.message}"
     error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
     return StatusError(
         error.message,
-        code=CODES.get(denial.reason, 422),
+        code=_CODE_BY_REASON.get(denial.reason, 422),
         reason=denial.reason,
         details=error.details,
         causes=error.causes,

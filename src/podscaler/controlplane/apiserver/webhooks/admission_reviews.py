@@ -1,6 +1,8 @@
 """Makes AdmissionReviews and checks the responses to them (admission.k8s.io v1 and v1beta1).
 
-`webhook_admission` calls it. Source: kube-apiserver's webhook requests, with its messages about invalid responses.
+`webhook_admission` calls it; `admission_policies` calls `request_of`.
+
+Source: kube-apiserver's webhook requests, with its messages about invalid responses.
 """
 
 import base64
@@ -103,8 +105,8 @@ def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object
     Validation guarantees that there is one.
     """
     version = next(version for version in webhook.source["admissionReviewVersions"] if version in REVIEW_VERSIONS)
-    body = {"uid": str(uuid.uuid4()), **request, "object": new, "oldObject": old}
-    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": body}
+    full_request = {"uid": str(uuid.uuid4()), **request, "object": new, "oldObject": old}
+    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": full_request}
 
 
 def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> WebhookVerdict:

@@ -1,6 +1,7 @@
 """Indexes the webhooks of the stored configurations, in the order in which they are called.
 
 `webhook_admission` reads the index for every write; commits update it, so that no write lists configurations.
+`admission_policies` makes a `Webhook` of each policy, for `matching`.
 
 Source: kube-apiserver's configuration managers: configurations by name, their webhooks in the order of the list.
 """

@@ -49,11 +49,7 @@ class InvalidConversion(PodscalerError):
 
 
 class ConversionWebhooks:
-    """Calls conversion webhooks; a RemoteConverter.
-
-    Args:
-        client: the connections to webhooks.
-    """
+    """Calls conversion webhooks; implements `registry.remote_conversion.RemoteConverter`."""
 
     def __init__(self, client: WebhookClient) -> None:
         self._client = client

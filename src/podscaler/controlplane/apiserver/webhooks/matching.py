@@ -1,7 +1,8 @@
 """Decides which webhooks a write calls, and in which version they get the object: rules, selectors, match conditions.
 
-`webhook_admission` calls it. With matchPolicy `Equivalent` a rule for another version of the same objects matches, too;
-the webhook then gets the objects converted to that version.
+`webhook_admission` and `admission_policies` call it. With matchPolicy `Equivalent` a rule for another version of the
+same objects matches, too; the webhook then gets the objects converted to that version. A new subresource for
+connections: a line in `OPTIONS_KINDS`, and in `registry.remote_admission.CONNECTED_SUBRESOURCES`.
 
 Source: kube-apiserver's generic webhook plugin and its predicates. Differs: the variable `authorizer` is not set.
 """
@@ -52,7 +53,8 @@ class ServedVersion:
         """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
         if obj is None or subresource in _UNCONVERTED:
             return obj
-        at_version = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
+        source = copied(obj) if self.resource.is_custom else obj  # custom resources are converted in place
+        at_version = self.version.from_storage(source)
         other_members = {name: member for name, member in at_version.items() if name not in ("kind", "apiVersion")}
         return {"kind": self.resource.kind, "apiVersion": self.api_version, **other_members}
 
@@ -95,7 +97,10 @@ def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Seq
 
 
 def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[ServedVersion]) -> ServedVersion | None:
-    """The version in which a webhook gets the objects; None if none of its rules matches."""
+    """The version in which a webhook gets the objects, of `versions`, whose first is that of the request.
+
+    None if none of its rules matches.
+    """
     candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
     rules = webhook.source.get("rules") or []
     for candidate in candidates:

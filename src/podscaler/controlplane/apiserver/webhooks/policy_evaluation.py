@@ -36,7 +36,7 @@ class ExpressionFailure(Exception):
     """An expression cannot be evaluated; the text says why."""
 
 
-class ComposedVariables(dict[str, Any]):
+class _ComposedVariables(dict[str, Any]):
     """The value of `variables` in expressions: each member is computed when it is read first.
 
     Args:
@@ -57,7 +57,7 @@ class ComposedVariables(dict[str, Any]):
         return value
 
 
-class PolicyExpressions:
+class _PolicyExpressions:
     """The expressions of a policy, evaluated with the variables of one write.
 
     A composed variable is one that `spec.variables` of the policy defines by an expression; its value is computed once.
@@ -73,7 +73,7 @@ class PolicyExpressions:
             has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables"))
         )
         self._composed_expressions: dict[str, str] = {}
-        self._composed = ComposedVariables(
+        self._composed = _ComposedVariables(
             [variable["name"] for variable in spec.get("variables") or []], self._compute_composed
         )
         self._budget = Budget()
@@ -110,7 +110,7 @@ def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:
         spec: of the policy.
         variables: `object`, `oldObject`, `request`, `namespaceObject`, `params`.
     """
-    expressions = PolicyExpressions(spec, variables)
+    expressions = _PolicyExpressions(spec, variables)
     ignores_failures = spec["failurePolicy"] == "Ignore"
     try:
         if not _meets_conditions(spec.get("matchConditions") or [], expressions):
@@ -129,7 +129,7 @@ def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:
     return failed_validations
 
 
-def _meets_conditions(conditions: list[Object], expressions: PolicyExpressions) -> bool:
+def _meets_conditions(conditions: list[Object], expressions: _PolicyExpressions) -> bool:
     """Whether all match conditions are true; a false one outweighs a failure. Raises ExpressionFailure."""
     first_failure: ExpressionFailure | None = None
     for condition in conditions:
@@ -143,7 +143,7 @@ def _meets_conditions(conditions: list[Object], expressions: PolicyExpressions) 
     return True
 
 
-def _denial_message(validation: Object, expressions: PolicyExpressions) -> str:
+def _denial_message(validation: Object, expressions: _PolicyExpressions) -> str:
     """The message of a failed validation: that of `messageExpression`, else `message`, else the expression itself."""
     computed: Any = None
     if validation.get("messageExpression"):

@@ -1,8 +1,8 @@
 """Admits writes: by mutating webhooks in sequence, then policies, then validating webhooks at the same time.
 
-`podscaler up` sets it as the admission of `registry.objects`. Webhooks are not called for webhook configurations
-themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the failurePolicy is
-`Ignore`.
+`podscaler.cli.up.control_plane` sets it as the admission of `registry.objects`. Webhooks are not called for webhook
+configurations themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the
+failurePolicy is `Ignore`.
 
 Source: kube-apiserver's mutating and validating dispatchers.
 """
@@ -42,15 +42,12 @@ from podscaler.controlplane.registry.remote_admission import (
 
 _log = logging.getLogger(__name__)
 
-SCALE_MESSAGE = "autoscaling/v1.Scale"
+_SCALE_MESSAGE = "autoscaling/v1.Scale"
 """The name of the type of a Scale in the schema."""
 
 
 class WebhookAdmission:
-    """Calls the webhooks of the stored configurations; an AsyncAdmission.
-
-    Args:
-        objects: the stored objects.
+    """Calls the webhooks of the stored configurations; implements `registry.remote_admission.AsyncAdmission`.
 
     Attributes:
         client: the connections to webhooks.
@@ -71,8 +68,11 @@ class WebhookAdmission:
         return resource.group != webhookconfiguration.GROUP and subresource in admitted
 
     async def mutate(self, write: AdmittedWrite) -> Object | None:
-        """The object after all mutating webhooks. Raises StatusError for a rejected write."""
-        repeatable: set[tuple[str, int]] = set()  # the called webhooks with reinvocationPolicy IfNeeded
+        """The object after all mutating webhooks.
+
+        Raises StatusError with the code of a webhook that rejects the write, 403 as `_verdict`, 500 for a failure.
+        """
+        repeatable: set[tuple[str, int]] = set()  # the webhooks so far with reinvocationPolicy IfNeeded
         to_repeat: set[tuple[str, int]] = set()  # those after which another webhook changed the object
         for webhook in self._index.mutating:
             mutated = await self._call_mutating(webhook, write)
@@ -88,16 +88,16 @@ class WebhookAdmission:
         return write.new
 
     async def validate(self, write: AdmittedWrite) -> None:
-        """Apply the admission policies, and call all validating webhooks. Raises StatusError for a rejected write."""
+        """Apply the admission policies, and call all validating webhooks. Raises as `mutate`, and as the policies."""
         if self._policies.is_needed:
             await self._policies.validate(write)
         calls = [self._call_validating(webhook, write) for webhook in self._index.validating]
-        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):  # the first error in calling order
             if isinstance(outcome, BaseException):
                 raise outcome
 
     async def _call_mutating(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
-        """The object after one webhook; None if it is not called or changes nothing. Raises StatusError."""
+        """The object after one webhook; None if it is not called or has no patch. Raises as `mutate`."""
         verdict_and_version = await self._verdict(webhook, write, is_mutating=True)
         if verdict_and_version is None:
             return None
@@ -134,7 +134,8 @@ class WebhookAdmission:
         sent = matching.find_version(webhook, write, versions)
         if sent is None:
             return None
-        request = admission_reviews.request_of(write, sent, versions[0], acting_user.current())
+        requested, *_ = versions
+        request = admission_reviews.request_of(write, sent, requested, acting_user.current())
         new, old = await self._objects.converted(
             lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
@@ -205,7 +206,7 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
     version = sent.version
     kind = BodyKind(sent.api_version, sent.resource.kind, version.message, version.decode)
     if write.subresource == "scale":
-        kind = BodyKind("autoscaling/v1", "Scale", SCALE_MESSAGE)
+        kind = BodyKind("autoscaling/v1", "Scale", _SCALE_MESSAGE)
     try:
         patched = json_patch.apply_patch(sent_object, operations)
     except StatusError as error:
@@ -213,7 +214,7 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
     if isinstance(patched, Mapping) and sent_object is not None:
         _check_kind(patched, sent_object, sent.resource)
     try:
-        obj = request_bodies.with_type_meta(kind.decoded(patched), kind)
+        obj = request_bodies.with_type_meta(kind.decode(patched), kind)
     except DecodeError as error:
         raise api_errors.internal_error(str(error)) from error
     if write.subresource == "scale":

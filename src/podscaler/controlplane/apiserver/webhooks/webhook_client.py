@@ -1,8 +1,8 @@
 """Sends requests to webhooks over HTTPS: to a URL, or to an endpoint of a Service.
 
-`webhook_admission` and `conversion_webhooks` call `WebhookClient.post`. A Service is reached at a ready endpoint, and
-its certificate must be for NAME.NAMESPACE.svc. This API server itself is never called: it could wait for itself for
-ever.
+`webhook_admission` and `conversion_webhooks` call `WebhookClient.post`, and `parse_review` for the response. A Service
+is reached at a ready endpoint, and its certificate must be for NAME.NAMESPACE.svc. This API server itself is never
+called: it could wait for itself for ever.
 
 Source: kube-apiserver's webhook clients and their errors.
 """
@@ -42,7 +42,7 @@ _MESSAGE_BY_STATUS = {
     429: "the server has received too many requests and has asked us to try again later",
     503: "the server is currently unable to handle the request",
 }
-_BODY_MAX_CHARS = 2048
+_BODY_MAX_CHARACTERS = 2048
 """How much of the body of an error is shown in messages."""
 _GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
@@ -75,7 +75,7 @@ class WebhookClient:
         registry: the Services and EndpointSlices.
 
     Attributes:
-        own_addresses: the addresses of this API server, which are not called.
+        own_addresses: the addresses of this API server, which are not called; `cli.up.control_plane` adds them.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -85,11 +85,11 @@ class WebhookClient:
         """In the order of their last use."""
         self._service_calls = 0
 
-    async def post(self, client: Object, authority: bytes, body: bytes, timeout_s: int) -> bytes:
+    async def post(self, client_config: Object, authority: bytes, body: bytes, timeout_s: int) -> bytes:
         """The body of the response to a POST request.
 
         Args:
-            client: the clientConfig, which was validated: `url` or `service`.
+            client_config: the clientConfig, which was validated: `url` or `service`.
             authority: the PEM of the certificate authorities; empty: those of the host.
             body: the JSON to send.
             timeout_s: the limit of the whole call.
@@ -97,11 +97,11 @@ class WebhookClient:
         Raises CallError.
         """
         try:
-            target_url, url_text, server_name = _target(client, timeout_s)
+            target_url, url_text, server_name = _target(client_config, timeout_s)
         except ValueError as error:  # of yarl, for a host that is no host name
             raise CallError(str(error)) from error
         try:
-            address = self._choose_address(client, target_url)
+            address = self._choose_address(client_config, target_url)
         except Unreachable as error:
             raise CallError(f'Post "{url_text}": {error}') from error
         try:
@@ -113,12 +113,12 @@ class WebhookClient:
             problem = connection_messages.go_message(error, *address, server_name)
             raise CallError(f'Post "{url_text}": {problem}') from error
 
-    def _choose_address(self, client: Object, target_url: URL) -> Address:
+    def _choose_address(self, client_config: Object, target_url: URL) -> Address:
         """The address to connect to; the endpoints of a Service take turns.
 
         Raises Unreachable if it is that of this server, or a Service has none.
         """
-        service = client.get("service")
+        service = client_config.get("service")
         if service is None:
             host, port = target_url.host or "", target_url.port or HTTPS_PORT
         else:
@@ -135,14 +135,15 @@ class WebhookClient:
         (host, port), (_, server_name) = address, pool_key
         url = URL.build(
             scheme="https",
-            host=host,
+            host=connection_messages.bracketed(host),  # as `encoded` leaves the host as it is
             port=port,
             path=target_url.raw_path,
             query_string=target_url.raw_query_string,
             encoded=True,
         )
         target_port = target_url.port or HTTPS_PORT
-        host_header = server_name if target_port == HTTPS_PORT else f"{server_name}:{target_port}"
+        host_text = connection_messages.bracketed(server_name)
+        host_header = host_text if target_port == HTTPS_PORT else f"{host_text}:{target_port}"
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": host_header}
         async with (
             self._connections(pool_key) as session,
@@ -161,10 +162,7 @@ class WebhookClient:
 
     @asynccontextmanager
     async def _connections(self, pool_key: _PoolKey) -> AsyncIterator[aiohttp.ClientSession]:
-        """The connections that verify servers by an authority and a name, for one call.
-
-        Beyond POOLS_MAX those are closed that no call uses and that were used longest ago.
-        """
+        """The connections that verify servers by an authority and a name, for one call. Raises CallError."""
         if pool_key not in self._pools:
             authority, _ = pool_key
             context = await asyncio.to_thread(_ssl_context, authority)
@@ -203,18 +201,18 @@ def _canonical_host(host: str) -> str:
         return name
 
 
-def _target(client: Object, timeout_s: int) -> tuple[URL, str, str]:
+def _target(client_config: Object, timeout_s: int) -> tuple[URL, str, str]:
     """The URL of a webhook with its query, the URL in messages, and the name that the certificate must be for.
 
     Args:
-        client: the clientConfig, with `url` or `service`.
+        client_config: the clientConfig, with `url` or `service`.
         timeout_s: becomes the parameter `timeout`.
 
     Raises ValueError for an invalid host name.
     """
-    service = client.get("service")
+    service = client_config.get("service")
     if service is None:
-        url = URL(client["url"]).with_query({"timeout": f"{timeout_s}s"})
+        url = URL(client_config["url"]).with_query({"timeout": f"{timeout_s}s"})
         return url, str(url), url.host or ""
     server_name = f"{service['name']}.{service['namespace']}.svc"
     port = service.get("port", HTTPS_PORT)
@@ -259,7 +257,9 @@ def _error_message(status: int, body: bytes, content_type: str) -> str:
             return message
     except (DecodeError, KeyError, TypeError, IndexError):
         pass
-    body_text = body[:_BODY_MAX_CHARS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
+    body_text = (
+        body[:_BODY_MAX_CHARACTERS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
+    )
     if status == 500:
         quoted_text = quoting.quoted(body_text or "unknown")
         return f"an error on the server ({quoted_text}) has prevented the request from succeeding"

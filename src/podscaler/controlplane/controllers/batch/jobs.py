@@ -166,6 +166,8 @@ class Jobs(Reconciler[Key]):
         self._failures[key] = failures
         if error is not None:
             raise error
+        if verdict is not None:
+            return None  # the ends of its pods are events
         deadline_s = job_verdict.deadline_left_s(view, started_ns, self._clock.now_ns())
         return min((delay_s for delay_s in (wait_s, deadline_s) if delay_s is not None), default=None)
 

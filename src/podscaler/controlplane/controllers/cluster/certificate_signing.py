@@ -77,7 +77,7 @@ class CertificateSigning(Reconciler[Key]):
         """Sign a request and write its status: the certificate, or the condition Failed with the reason."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
-        rejection = request_signing.check(spec["signerName"], parsed_request, usages)
+        rejection = request_signing.rejection(spec["signerName"], parsed_request, usages)
         if not rejection:
             lifetime_s = spec.get("expirationSeconds")
             try:

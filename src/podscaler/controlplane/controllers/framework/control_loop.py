@@ -220,6 +220,7 @@ class ControlLoop(Generic[K]):
                 await self._sync(key)
             finally:
                 self._queue.done(key)
+            await asyncio.sleep(0)  # a sync that waited for nothing leaves time for other tasks, too
 
     async def _sync(self, key: K) -> None:
         """Sync one key; one that fails is queued again with backoff."""

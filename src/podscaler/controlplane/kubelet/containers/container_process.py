@@ -1,7 +1,9 @@
 """Starts the process of a container, copies its output to the log, and cleans up after its exit.
 
-`container_run` calls `start` for each start of a container. `on_end` is called when the log is complete on disk, no
-process of the container is left, and its process record is removed.
+`node_agent` injects `start` as `Dependencies.start_process`, which `container_run` calls for each start of a container;
+`container_run` calls the other functions after the exit.
+
+Differs: the file at `terminationMessagePath` is not read; FallbackToLogsOnError does not limit the number of lines.
 """
 
 import logging
@@ -22,15 +24,15 @@ from podscaler.controlplane.kubelet.processes import process_records, processes,
 from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWriter, PipeReader
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
 
-MESSAGE_BYTES: Final = 2048
+TERMINATION_MESSAGE_BYTES_MAX: Final = 2048
 """The length of the end of the log that becomes the termination message (FallbackToLogsOnError)."""
 
 # what servers of many languages print when they cannot bind their port
-_IN_USE: Final = re.compile(
+_ADDRESS_IN_USE: Final = re.compile(
     rb"address (?:is )?already in use|EADDRINUSE|Address in use|Only one usage of each socket address", re.IGNORECASE
 )
-_DENIED: Final = re.compile(rb"permission denied|EACCES|operation not permitted", re.IGNORECASE)
-_BINDING: Final = re.compile(rb"bind|listen|port|socket|address", re.IGNORECASE)
+_PERMISSION_DENIED: Final = re.compile(rb"permission denied|EACCES|operation not permitted", re.IGNORECASE)
+_ABOUT_BINDING: Final = re.compile(rb"bind|listen|port|socket|address", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ async def start(
     container_id: str,
     log_path: Path,
     on_exit: Callable[[], None],
-    on_end: Callable[[ContainerProcess, int], None],
+    on_cleaned_up: Callable[[ContainerProcess, int], None],
 ) -> ContainerProcess:
     """Start the process of a container with `config`, and return it with its log and streams.
 
@@ -50,9 +52,9 @@ async def start(
         container_id: the id of this start.
         log_path: the file of its log.
         on_exit: called when the main process has exited.
-        on_end: called with its return code (minus N for signal N) after the clean-up that follows.
+        on_cleaned_up: called with the return code (minus N for signal N) when the log is complete and no process left.
 
-    Raises StartFailure, OSError (no streams).
+    Raises StartFailure, OSError (no descriptors for the streams).
     """
     with streams.open_streams(tty=config.tty, stdin=config.stdin, stdout=True, stderr=True) as (ends, child_streams):
         process = await processes.start(container_config.process_spec(config), deps.threads, child_streams)
@@ -83,11 +85,11 @@ async def start(
         try:
             await deps.logs.close(log)
             await deps.orphans.kill_orphans_of(container_id)
-            await deps.threads.run(process_records.remove, deps.paths.processes, container_id)
+            await deps.threads.run(process_records.remove, deps.paths.process_records, container_id)
         finally:
-            on_end(started, return_code)
+            on_cleaned_up(started, return_code)
 
-    record = await deps.threads.run(_write_record, deps.paths.processes, container_id, process.pid, log_path)
+    record = await deps.threads.run(_write_record, deps.paths.process_records, container_id, process.pid, log_path)
     if record is not None:
         deps.orphans.add_session(container_id, record)
     deps.background.start(clean_up(), f"container {container_id}")
@@ -125,7 +127,7 @@ def terminated_state(
         reason = "OOMKilled"
     message = ""
     if exit_code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-        message = ended.log.recent[-MESSAGE_BYTES:].decode("utf-8", "replace")
+        message = ended.log.recent[-TERMINATION_MESSAGE_BYTES_MAX:].decode("utf-8", "replace")
     return Terminated(
         exit_code=exit_code,
         reason=reason,
@@ -136,25 +138,28 @@ def terminated_state(
     )
 
 
-def bind_error(recent: bytes, *, pod_ip: str, first_port: int, forbidden: Collection[int] = ()) -> str:
+def bind_error(
+    recent_output: bytes, *, pod_ip: str, unprivileged_port_start: int, forbidden_ports: Collection[int] = ()
+) -> str:
     """Why a container that ended soon after its start could probably not bind its port; empty if its log has no sign.
 
     All pods share the network of one machine, so that programs made for containers fail to bind 0.0.0.0 or a low port.
 
     Args:
-        recent: the end of the container's output.
-        first_port: the lowest port that an ordinary user may bind.
-        forbidden: the container's declared ports that its user may not bind: with one, any denial in the log counts.
+        recent_output: the end of the container's output.
+        unprivileged_port_start: the lowest port that an ordinary user may bind.
+        forbidden_ports: the container's declared ports that its user may not bind: with one, any denial in the log
+            counts, else only one in a line about binding.
     """
-    if _IN_USE.search(recent):
+    if _ADDRESS_IN_USE.search(recent_output):
         return (
             "its log says that an address is in use. All pods share the network of this machine: bind to the pod's own "
             f"address in $POD_IP ({pod_ip}) instead of 0.0.0.0"
         )
-    denial_lines = [line for line in recent.splitlines() if _DENIED.search(line)]
-    if denial_lines and (forbidden or any(_BINDING.search(line) for line in denial_lines)):
+    denial_lines = [line for line in recent_output.splitlines() if _PERMISSION_DENIED.search(line)]
+    if denial_lines and (forbidden_ports or any(_ABOUT_BINDING.search(line) for line in denial_lines)):
         return (
-            f"its log says that it may not bind its port. Ports below {first_port} need root here: let it listen on a "
-            "higher port (the Service's targetPort can follow)"
+            f"its log says that it may not bind its port. Ports below {unprivileged_port_start} need root here: let it "
+            "listen on a higher port (the Service's targetPort can follow)"
         )
     return ""

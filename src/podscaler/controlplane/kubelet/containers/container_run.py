@@ -1,10 +1,12 @@
 """Runs one start of a container: its process, lifecycle hooks, probes and termination.
 
-`pod_worker` makes a `ContainerRun` for each start, and is notified through `ContainerListener`. Rules:
+`kubelet.pods.pod_worker` makes a `ContainerRun` for each start, calls `start` and then `run_hooks_and_probes`, and is
+notified through `ContainerListener`. `kubelet.node_connections` passes it to the API server, which calls `execute` and
+`attach`. Rules:
 
 1. After the process has started: the postStart hook, then the startup probe, then `container_started`; then the
    readiness and liveness probes. Without a readiness probe a container is ready as soon as it has started.
-2. A failed postStart hook, startup probe or liveness probe stops the container; `pod_actions` decides on its restart.
+2. A failed postStart hook, startup probe or liveness probe stops the container, which is restarted by its policy.
 3. Stopping: the preStop hook, then the stop signal to the process group, then SIGKILL at the end of the grace period,
    which began with the hook. A second `stop` can only shorten the grace period.
 
@@ -28,14 +30,15 @@ from podscaler.controlplane.kubelet.launching.container_config import ContainerC
 from podscaler.controlplane.kubelet.logs.container_streams import AttachSession
 from podscaler.controlplane.kubelet.probes import exec_check, probe_loop, probe_tally
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget
+from podscaler.controlplane.kubelet.probes.probe_loop import ContainerEvent
 from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec
 from podscaler.controlplane.kubelet.processes import process_records
 from podscaler.controlplane.kubelet.processes.notification import Notification
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 from podscaler.controlplane.registry.registry import Object
 
-AFTER_HOOK_S: Final = 2
-"""The least time between stop signal and SIGKILL, also where the preStop hook has used up the grace period."""
+STOP_AFTER_HOOK_MIN_S: Final = 2
+"""The least time between stop signal and SIGKILL after a preStop hook, even if that has used up the grace period."""
 BIND_ERROR_WITHIN_S: Final = 15
 """A container that ran no longer than this may have failed to bind its port: its log is searched for the reason."""
 
@@ -55,14 +58,14 @@ class ContainerListener(Protocol):
         """The container has exited, and none of its processes is left."""
         ...
 
-    def container_event(self, name: str, event: tuple[str, str, str]) -> None:
-        """Type, reason and message of an event to record."""
+    def container_event(self, name: str, event: ContainerEvent) -> None:
+        """An event is to be recorded."""
         ...
 
 
 @dataclass(slots=True)
 class _Stop:
-    """A stop in progress: SIGKILL is sent at `deadline_ns`."""
+    """A stop in progress: SIGKILL is sent at `deadline_ns`; `wakeup` reports an exit or a nearer deadline."""
 
     deadline_ns: int
     wakeup: Notification
@@ -112,7 +115,7 @@ class ContainerRun:
         return self._started
 
     @property
-    def commands(self) -> frozenset[int]:
+    def command_pids(self) -> frozenset[int]:
         """The pids of the commands that clients run in the container now; each is the leader of a session."""
         return frozenset(self._command_pids)
 
@@ -125,7 +128,7 @@ class ContainerRun:
             container_id=container_id,
             log_path=self._deps.paths.log(uid, self.name, start_number),
             on_exit=self._on_exit,
-            on_end=self._on_end,
+            on_cleaned_up=self._on_cleaned_up,
         )
         return self._started
 
@@ -162,7 +165,7 @@ class ContainerRun:
         return await exec_check.run(spec, self._deps.threads, timeout_s=timeout_s)
 
     async def execute(self, command: tuple[str, ...], options: SessionStreams) -> ExecSession:
-        """Start a command of a client in the container (`kubectl exec`). Raises SessionFailure."""
+        """Start a command of a client (`kubectl exec`); called after `start`. Raises SessionFailure."""
         started, orphans = self._get_started(), self._deps.orphans
         spec = container_config.exec_spec(self._config, command, pid=started.process.pid, tty=options.tty)
         session = await exec_session.start(spec, self._deps.threads, options)
@@ -179,7 +182,7 @@ class ContainerRun:
         return session
 
     async def attach(self, options: SessionStreams) -> AttachSession:
-        """Attach a client to the streams of the main process. Raises SessionFailure."""
+        """Attach a client to the streams of the main process; called after `start`. Raises SessionFailure."""
         streams = self._get_started().streams
         if streams is None:
             raise SessionFailure(f"container {self.name} has no streams")
@@ -188,7 +191,7 @@ class ContainerRun:
     # --- rules 1 and 2: hooks and probes --------------------------------------------------------------------------
 
     async def _run_hooks_and_probes(self) -> None:
-        """Run the postStart hook and the startup probe, then start the other probes; returns while these run."""
+        """Run the postStart hook and the startup probe, then start the other probes; a failure cancels this task."""
         if not await self._run_post_start():
             return
         startup = probe_tally.find_probe(self._spec, "startup")
@@ -238,7 +241,7 @@ class ContainerRun:
             self.stop(self._instant_in(grace_s), f"Container {self.name} failed {probe.kind} probe, will be restarted")
 
     async def _run_post_start(self) -> bool:
-        """Run the postStart hook, if there is one; returns whether the container may go on."""
+        """Run the postStart hook, if there is one; returns whether the container may go on, and stops it if not."""
         hook = (self._spec.get("lifecycle") or {}).get("postStart")
         if not hook:
             return True
@@ -261,7 +264,10 @@ class ContainerRun:
         """The container as the target of handlers, with the ports that it has bound so far."""
         bound = self._config.port_trap.bound if self._config.port_trap else {}
         return HandlerTarget(
-            self._pod_ip, container_ports.named_ports(self._spec), {**self._config.port_map, **bound}, self.run_command
+            address=self._pod_ip,
+            ports=container_ports.named_ports(self._spec),
+            port_map={**self._config.port_map, **bound},
+            execute=self.run_command,
         )
 
     # --- rule 3: stopping -----------------------------------------------------------------------------------------
@@ -277,7 +283,7 @@ class ContainerRun:
         process.signal_group(signal.SIGKILL)
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
-        """Run the preStop hook until it ends, the container ends or the deadline is over."""
+        """Run the preStop hook until it, the container or the grace period ends; then prolong it if need be."""
         remaining_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run_and_report() -> None:
@@ -292,7 +298,7 @@ class ContainerRun:
         while not (task.done() or exited.done()) and self._deps.clock.now_ns() < stop.deadline_ns:
             await stop.wakeup.wait(stop.deadline_ns)
         task.cancel()
-        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(AFTER_HOOK_S))
+        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(STOP_AFTER_HOOK_MIN_S))
 
     async def _wait_for_exit(self, stop: _Stop) -> None:
         """Wait until the process has exited, or the deadline of `stop` is over."""
@@ -313,8 +319,8 @@ class ContainerRun:
         if self._stop is not None:
             self._stop.wakeup.notify()
 
-    def _on_end(self, ended: ContainerProcess, return_code: int) -> None:
-        """Report how the container ended: no process of it is left, and its log is complete.
+    def _on_cleaned_up(self, ended: ContainerProcess, return_code: int) -> None:
+        """Remove the cgroup and report how the container ended: no process of it is left, and its log is complete.
 
         Args:
             return_code: that of the main process; minus N where signal N ended it.
@@ -339,8 +345,8 @@ class ContainerRun:
         bind_error = container_process.bind_error(
             ended.log.recent,
             pod_ip=self._pod_ip,
-            first_port=capabilities.first_port,
-            forbidden=[port for port in declared_ports if port < lowest_port],
+            unprivileged_port_start=capabilities.unprivileged_port_start,
+            forbidden_ports=[port for port in declared_ports if port < lowest_port],
         )
         if bind_error:
             message = f"Container {self.name} ended soon after its start, and {bind_error}"

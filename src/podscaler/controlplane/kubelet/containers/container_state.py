@@ -1,15 +1,15 @@
 """The state of one container, the transitions between states, and the back-off of restarts.
 
-`pod_worker` keeps one `ContainerState` for each container of its pod and replaces it by the result of a transition;
-`pod_actions` decides the next steps from them, `pod_status` shows them. Pure: instants are arguments (nanoseconds since
-the epoch).
+`kubelet.pods.pod_worker` keeps one `ContainerState` for each container of its pod and replaces it by the result of a
+transition; `pod_actions` computes the next steps from the states, `pod_status` the API's ContainerStatus: a new state
+is a case there too. Pure: instants are arguments (nanoseconds since the epoch).
 
     Waiting --after_start--> Running --after_exit--> Terminated --after_start--> Running ...
     Running --after_exit--> Waiting (CrashLoopBackOff), where the restart is delayed
     Waiting --after_failed_creation--> Waiting (CreateContainerConfigError, ...), tried again after a delay
 
-The first restart is immediate, then the delay is 10 s and doubles up to 300 s; a container that ran for more than ten
-minutes starts over.
+The first restart is immediate, then the delay is 10 s and doubles up to 300 s. If an exit is more than ten minutes
+after the restart was due, the next restart is immediate again.
 
 Source: Pod Lifecycle, "Container states" and "How Pods handle problems with containers" (Kubernetes documentation).
 """
@@ -31,10 +31,12 @@ START_ERROR_EXIT_CODE: Final = 128
 BACKOFF_FIRST_S: Final = 10
 BACKOFF_MAX_S: Final = 300
 BACKOFF_RESET_S: Final = 600
-"""A container that ran longer than this begins with no delay again."""
+"""An exit later than this after the restart was due resets the delay to 0."""
 CREATE_RETRY_FIRST_S: Final = 1
 CREATE_RETRY_MAX_S: Final = 15
 """A container that cannot be created (a missing ConfigMap, ...) is tried again soon: the cause is usually fixed."""
+_DOUBLINGS_MAX: Final = 10
+"""Bounds the power of two in `create_retry_s`: failures are not bounded, and 2**10 s exceed CREATE_RETRY_MAX_S."""
 
 
 class Role(enum.Enum):
@@ -73,6 +75,7 @@ class Terminated:
     Attributes:
         reason: `Completed`, `Error`, ...
         started_ns, container_id: 0 and empty if the process could not be started.
+        message: for people; may be empty.
     """
 
     exit_code: int
@@ -91,24 +94,24 @@ class CrashLoopBackoff:
     """The back-off of a container's restarts.
 
     Attributes:
-        delay_s: the delay before the next restart; 0 before the first one.
-        restarted_ns: when the last restart was due.
+        delay_s: the delay before the restart after the next exit.
+        restart_due_ns: when the restart after the last exit is due, 0 before the first exit.
     """
 
     delay_s: int = 0
-    restarted_ns: int = 0
+    restart_due_ns: int = 0
 
-    def after_exit(self, finished_ns: int) -> tuple["CrashLoopBackoff", int]:
-        """The back-off after an exit at `finished_ns`, and the instant from which the container may be restarted."""
-        delay_s = 0 if finished_ns - self.restarted_ns > BACKOFF_RESET_S * NANOSECONDS else self.delay_s
+    def with_exit(self, finished_ns: int) -> "CrashLoopBackoff":
+        """The back-off after one more exit, at `finished_ns`."""
+        delay_s = 0 if finished_ns - self.restart_due_ns > BACKOFF_RESET_S * NANOSECONDS else self.delay_s
         due_ns = finished_ns + delay_s * NANOSECONDS
         next_delay_s = min(delay_s * 2, BACKOFF_MAX_S) if delay_s else BACKOFF_FIRST_S
-        return CrashLoopBackoff(next_delay_s, due_ns), due_ns
+        return CrashLoopBackoff(next_delay_s, due_ns)
 
 
 def create_retry_s(failures: int) -> int:
     """Seconds to wait after the n-th failure in a row (n from 1) to create a container."""
-    return min(CREATE_RETRY_FIRST_S << min(failures - 1, 10), CREATE_RETRY_MAX_S)
+    return min(CREATE_RETRY_FIRST_S << min(failures - 1, _DOUBLINGS_MAX), CREATE_RETRY_MAX_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +120,26 @@ class ContainerState:
 
     Attributes:
         policy: the container's own restartPolicy, or that which follows from the pod's for its role.
-        last: the termination before its present state, `lastState` in the API.
-        ran: whether a start was ever tried: the next one counts as a restart.
-        ready: the verdict of its readiness probe while it runs.
+        last_termination: the termination before its present state, `lastState` in the API; None: there is none.
+        start_tried: whether a start was ever tried: the next one counts as a restart.
+        ready: whether it runs and its readiness probe (if it has one) has succeeded.
         started: whether it runs and its startup probe (if it has one) has succeeded.
-        retry_at_ns: the instant from which it may be (re)started; None: never again.
-        config_failures: failures in a row to create it.
+        start_due_ns: the instant from which it may be started or restarted (0: at once); None: never again.
+        creation_failures: failures in a row to create it.
     """
 
     name: str
     role: Role
     policy: RestartPolicy
     state: State = Waiting("ContainerCreating")
-    last: Terminated | None = None
-    ran: bool = False
+    last_termination: Terminated | None = None
+    start_tried: bool = False
     restart_count: int = 0
     ready: bool = False
     started: bool = False
-    retry_at_ns: int | None = 0
+    start_due_ns: int | None = 0
     backoff: CrashLoopBackoff = field(default_factory=CrashLoopBackoff)
-    config_failures: int = 0
+    creation_failures: int = 0
 
     @property
     def is_running(self) -> bool:
@@ -146,14 +149,14 @@ class ContainerState:
     @property
     def is_final(self) -> bool:
         """Whether it has terminated and is not restarted."""
-        return isinstance(self.state, Terminated) and self.retry_at_ns is None
+        return isinstance(self.state, Terminated) and self.start_due_ns is None
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of its last termination; None while it runs, or if it never ran."""
         if isinstance(self.state, Terminated):
             return self.state.exit_code
-        return self.last.exit_code if isinstance(self.state, Waiting) and self.last else None
+        return self.last_termination.exit_code if isinstance(self.state, Waiting) and self.last_termination else None
 
 
 def initial_states(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
@@ -176,63 +179,64 @@ def _initial_init_state(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> C
     return ContainerState(spec["name"], Role.INIT, policy, Waiting("PodInitializing"))
 
 
-def restarts(policy: RestartPolicy, exit_code: int) -> bool:
+def is_restarted(policy: RestartPolicy, exit_code: int) -> bool:
     """Whether the policy restarts a container that exited with this code."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def after_start(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
     """The state after its process was started at `now_ns`; `container_id` is the id of this start."""
-    previous = container.state if isinstance(container.state, Terminated) else container.last
+    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
     return replace(
         container,
         state=Running(now_ns, container_id),
-        last=previous,
-        restart_count=container.restart_count + (1 if container.ran else 0),
-        ran=True,
+        last_termination=previous,
+        restart_count=container.restart_count + (1 if container.start_tried else 0),
+        start_tried=True,
         ready=False,
         started=False,
-        config_failures=0,
+        creation_failures=0,
     )
 
 
-def after_exit(container: ContainerState, end: Terminated, *, may_restart: bool, pod: str) -> ContainerState:
+def after_exit(container: ContainerState, end: Terminated, *, may_restart: bool, pod_text: str) -> ContainerState:
     """The state after its process has exited, or could not be started.
 
     Args:
         end: how it ended, with the instant.
         may_restart: whether the policy decides on a restart; False: there is none (the pod is terminated).
-        pod: `name_namespace(uid)`, for the message of CrashLoopBackOff.
+        pod_text: `name_namespace(uid)`, for the message of CrashLoopBackOff.
     """
-    # A start that failed counts as a restart too, though no process ran.
-    is_failed_restart = container.ran and not container.is_running
+    # `after_start` counts restarts whose process has started; a restart that failed is counted here.
+    is_failed_restart = container.start_tried and not container.is_running
     restart_count = container.restart_count + (1 if is_failed_restart else 0)
-    stopped = replace(container, ready=False, started=False, ran=True, restart_count=restart_count)
-    if not (may_restart and restarts(container.policy, end.exit_code)):
-        return replace(stopped, state=end, retry_at_ns=None)
-    backoff, due_ns = container.backoff.after_exit(end.finished_ns)
-    stopped = replace(stopped, backoff=backoff, retry_at_ns=due_ns)
-    if due_ns <= end.finished_ns:
+    stopped = replace(container, ready=False, started=False, start_tried=True, restart_count=restart_count)
+    if not (may_restart and is_restarted(container.policy, end.exit_code)):
+        return replace(stopped, state=end, start_due_ns=None)
+    backoff = container.backoff.with_exit(end.finished_ns)
+    due_ns = backoff.restart_due_ns
+    stopped = replace(stopped, backoff=backoff, start_due_ns=due_ns)
+    if due_ns <= end.finished_ns:  # the restart is immediate: the state stays Terminated until then
         return replace(stopped, state=end)
     delay = _go_duration((due_ns - end.finished_ns) // NANOSECONDS)
-    message = f"back-off {delay} restarting failed container={container.name} pod={pod}"
-    return replace(stopped, state=Waiting("CrashLoopBackOff", message), last=end)
+    message = f"back-off {delay} restarting failed container={container.name} pod={pod_text}"
+    return replace(stopped, state=Waiting("CrashLoopBackOff", message), last_termination=end)
 
 
 def after_failed_creation(container: ContainerState, reason: str, message: str, *, now_ns: int) -> ContainerState:
     """The state after its creation failed; the delay before the next try doubles from 1 s to 15 s.
 
     Args:
-        reason, message: of its waiting state.
+        reason, message: of the new state, which is Waiting.
     """
-    failures = container.config_failures + 1
-    previous = container.state if isinstance(container.state, Terminated) else container.last
+    failures = container.creation_failures + 1
+    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
     return replace(
         container,
         state=Waiting(reason, message),
-        last=previous,
-        config_failures=failures,
-        retry_at_ns=now_ns + create_retry_s(failures) * NANOSECONDS,
+        last_termination=previous,
+        creation_failures=failures,
+        start_due_ns=now_ns + create_retry_s(failures) * NANOSECONDS,
     )
 
 

@@ -1,6 +1,7 @@
 """The dependencies that the workers of all pods share, like `Dependencies` in pkg/kubelet/kubelet.go (kubelet).
 
-`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
+`kubelet.node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`; tests
+have that of `podscaler.testing.containers`. A new field is set in both.
 """
 
 import logging
@@ -37,7 +38,8 @@ class ContainerProcess:
     """A started container.
 
     Attributes:
-        streams: its standard streams; None in tests that play processes.
+        started_ns: the start of its main process, in nanoseconds since the epoch.
+        streams: its standard streams; None where tests have fakes of processes.
     """
 
     process: Process
@@ -58,7 +60,7 @@ class StartProcess(Protocol):
         container_id: str,
         log_path: Path,
         on_exit: Callable[[], None],
-        on_end: Callable[[ContainerProcess, int], None],
+        on_cleaned_up: Callable[[ContainerProcess, int], None],
     ) -> ContainerProcess:
         """Start a container's process. Raises StartFailure, OSError."""
         ...
@@ -70,7 +72,7 @@ class RunHandler(Protocol):
     def __call__(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> Awaitable[HandlerOutcome]:
-        """Run the handler of a probe or hook and return its outcome."""
+        """Run the handler of a probe or hook and return its outcome. Raises OSError."""
         ...
 
 

@@ -1,8 +1,8 @@
 """A command that a client runs in a container, with its streams: the node's side of `kubectl exec`.
 
-`ContainerRun.execute` starts one for each client. The command has a session and process group of its own; it shares the
-container's environment, user, working directory, mounts and cgroup. It is killed with the container, whose mark it has
-in its environment.
+`container_run.ContainerRun.execute` calls `start` for each client. The command has a session and process group of its
+own; it shares the container's environment, user, working directory, mounts and cgroup. It is killed with the container,
+as its environment has the container's mark (`kubelet.processes.process_identity`).
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from podscaler.controlplane.kubelet.processes import processes, streams
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.descriptors import DescriptorReader, DescriptorWriter
 from podscaler.controlplane.kubelet.processes.processes import Process, ProcessSpec, StartFailure
-from podscaler.controlplane.kubelet.processes.streams import StreamEnds
+from podscaler.controlplane.kubelet.processes.streams import NodeStreamEnds
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 
 REAPED_WITHIN_S: Final = 2.0
-"""The seconds that `close` waits for the exit of a command that it has killed."""
+"""The seconds that `close` waits until a command that it has killed is reaped."""
 
 
 class ExecSession:
     """The running command and the node's ends of its streams. Implements `pod_connections.PodSession`."""
 
-    def __init__(self, process: Process, ends: StreamEnds) -> None:
+    def __init__(self, process: Process, ends: NodeStreamEnds) -> None:
         self.process = process
         self._stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
         self._stdout = None if ends.stdout is None else DescriptorReader(ends.stdout)
@@ -34,11 +34,11 @@ class ExecSession:
         process.exited.add_done_callback(self._finish_outputs)
 
     def stdout(self) -> AsyncIterator[bytes]:
-        """Yield its standard output; nothing where that was not requested."""
+        """Yield its standard output; nothing where that was not requested. Raises OSError."""
         return _chunks(self._stdout)
 
     def stderr(self) -> AsyncIterator[bytes]:
-        """Yield its standard error; nothing with a terminal, or where that was not requested."""
+        """Yield its standard error; nothing with a terminal, or where that was not requested. Raises OSError."""
         return _chunks(self._stderr)
 
     async def write(self, data: bytes) -> None:
@@ -52,7 +52,7 @@ class ExecSession:
             self._stdin.close()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the terminal, if there is one."""
+        """Set the size of the terminal, if there is one. Raises OSError."""
         if self._master is not None:
             streams.resize(self._master, columns, rows)
 

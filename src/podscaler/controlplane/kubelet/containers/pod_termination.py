@@ -1,7 +1,8 @@
 """The termination of a pod: its deadline, grace period and reason.
 
-`pod_worker` keeps one `PodTermination` once its pod is deleted or past its active deadline, or the node stops. Pure.
-Each further cause can only bring the deadline nearer.
+`kubelet.pods.pod_worker` keeps one `PodTermination` once its pod is deleted or past its active deadline, or the node
+stops; each further cause can only bring the deadline nearer. `container_run` and `simulated_pod` read the grace periods
+of pods here. Pure.
 
 Source: Pod Lifecycle, "Termination of Pods" (Kubernetes documentation).
 """
@@ -49,7 +50,7 @@ def terminate(
     deadline_ns = now_ns + round(grace_s * NANOSECONDS)
     if former is None:
         return PodTermination(deadline_ns, grace_s, reason, message)
-    if grace_s < former.grace_s:
+    if grace_s < former.grace_s:  # as the kubelet, which compares grace periods, not deadlines
         return replace(former, deadline_ns=min(former.deadline_ns, deadline_ns), grace_s=grace_s)
     return former
 

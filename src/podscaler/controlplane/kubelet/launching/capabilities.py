@@ -1,7 +1,7 @@
 """Detects what this machine permits: processes of other users, low ports, private mounts, limits of processes.
 
-`startup` calls `detect` once. `container_setup` rejects containers that need more, with the reason, and conditions of
-the Node show it.
+`kubelet.startup` calls `detect` once. `kubelet.pods.container_setup` rejects containers that need more, with the
+reason; `kubelet.node_agent` makes conditions of the Node and log lines of what the machine does not permit.
 
 Source: capabilities(7), mount_namespaces(7); ip_unprivileged_port_start in Documentation/networking/ip-sysctl.rst
 (Linux).
@@ -25,7 +25,8 @@ from podscaler.controlplane.kubelet.processes.processes import StartFailure
 
 _CAP_NET_BIND_SERVICE: Final = 10
 _USUAL_FIRST_PORT: Final = 1024
-_TRY_WITHIN_MS: Final = 10_000
+_NEXT_CALL_TIMEOUT_MS: Final = 10_000
+"""How long `port_translation_error` waits for a system call of the program that it tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +37,28 @@ class Capabilities:
         user: the numeric id that `up` runs as.
         may_change_user: whether containers may run as another user.
         may_bind_low_ports: whether a process of `user` may bind every port.
-        first_port: the lowest port that an ordinary user may bind.
+        unprivileged_port_start: the lowest port that an ordinary user may bind (ip_unprivileged_port_start).
         mount_error: why volumes cannot be mounted, empty if they can.
-        processes: the limits of processes.
-        translates_ports: whether ports below `first_port` are translated in the system calls of pods, as `up` may not
-            bind them.
+        process_limits: the limits of processes.
+        translates_ports: whether ports below `unprivileged_port_start` are translated in the system calls of pods, as
+            `up` may not bind them.
         port_translation_error: why they cannot be translated, empty if they are or need not be.
     """
 
     user: int
     may_change_user: bool
     may_bind_low_ports: bool
-    first_port: int = _USUAL_FIRST_PORT
+    unprivileged_port_start: int = _USUAL_FIRST_PORT
     mount_error: str = ""
-    processes: ProcessLimits = field(default_factory=ProcessLimits)
+    process_limits: ProcessLimits = field(default_factory=ProcessLimits)
     translates_ports: bool = False
     port_translation_error: str = ""
 
     def lowest_port(self, user: int | None) -> int:
-        """The lowest port that a process of `user` (None: as `up`) may bind."""
+        """The lowest port that a process of `user` (None: as `up`) may bind without translation."""
         if self.may_bind_low_ports and user in (None, self.user, 0):
             return 1
-        return self.first_port
+        return self.unprivileged_port_start
 
 
 def detect(scratch: Path) -> Capabilities:
@@ -68,16 +69,16 @@ def detect(scratch: Path) -> Capabilities:
     """
     user = os.geteuid()
     may_bind = _has_capability(_CAP_NET_BIND_SERVICE) if sys.platform == "linux" else user == 0
-    first_port = _first_port()
-    needs_translation = not may_bind and first_port > 1
+    unprivileged_port_start = _unprivileged_port_start()
+    needs_translation = not may_bind and unprivileged_port_start > 1
     translation_error = port_translation_error() if needs_translation else ""
     return Capabilities(
         user=user,
         may_change_user=user == 0,
         may_bind_low_ports=may_bind,
-        first_port=first_port,
+        unprivileged_port_start=unprivileged_port_start,
         mount_error=_mount_error(scratch),
-        processes=process_limits.read_limits(user),
+        process_limits=process_limits.read_limits(user),
         translates_ports=needs_translation and not translation_error,
         port_translation_error=translation_error,
     )
@@ -92,7 +93,7 @@ def _has_capability(number: int) -> bool:
     return False
 
 
-def _first_port() -> int:
+def _unprivileged_port_start() -> int:
     """The lowest port that an ordinary user may bind; 1024 where the machine has no setting for it."""
     try:
         return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text(encoding="ascii"))
@@ -101,7 +102,7 @@ def _first_port() -> int:
 
 
 def _mount_error(scratch: Path) -> str:
-    """Why a container cannot mount a volume at a path that does not exist, empty if it can; tries it."""
+    """Why a volume cannot be mounted at a path that does not exist, empty if it can; tries it. Raises OSError."""
     if sys.platform != "linux":
         return "only Linux has private mounts"
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -123,7 +124,7 @@ def _mount_error(scratch: Path) -> str:
 
 
 def port_translation_error() -> str:
-    """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks for some 50 ms."""
+    """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks. Raises OSError."""
     if seccomp.filter_plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
     bind_program = "import socket; socket.socket().bind(('127.0.0.1', 1))"
@@ -144,7 +145,7 @@ def _translate_to_any_port(descriptor: int) -> None:
     """Translate the port of every system call to 0 (any free port), until the program has exited."""
     listener = Listener(descriptor)
     try:
-        while listener.state(timeout_ms=_TRY_WITHIN_MS) & select.POLLIN:
+        while listener.poll(timeout_ms=_NEXT_CALL_TIMEOUT_MS) & select.POLLIN:
             call = listener.receive()
             if call is not None:
                 port_translation.translate_call(listener, call, _with_any_port)
@@ -153,6 +154,6 @@ def _translate_to_any_port(descriptor: int) -> None:
 
 
 def _with_any_port(address: Address, _is_bind: bool) -> Address:
-    """The address with the port 0, for which the kernel chooses a free one."""
+    """The address with the port 0, for which the kernel chooses a free one; a `port_translation.Translate`."""
     host, _ = address
     return host, 0

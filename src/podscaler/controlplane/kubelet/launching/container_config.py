@@ -1,9 +1,10 @@
 """The configuration of a container's process, and how the process is started: directly or by the launcher.
 
-`container_setup` makes a `ContainerConfig`, as the CRI's message of that name; `container_process` starts it, and
-`container_run` starts further commands beside it (exec probes, hooks, `kubectl exec`). The launcher (`launcher.py`) is
-needed for mounts, a cgroup, a limit of processes, a terminal, a network of the pod or the translation of low ports.
-Pure.
+`kubelet.pods.container_setup` makes a `ContainerConfig`, like the CRI's message of that name; `container_process`
+starts the process of `process_spec`, and `container_run` further commands beside it by `exec_spec` (exec probes, hooks,
+`kubectl exec`). The launcher (`launcher.py`) is needed for mounts, a cgroup, a limit of processes, a terminal, a
+network of the pod or the translation of low ports. A new field for the launcher: an entry of the plan in
+`_launcher_spec`, a line in `launcher.py`, and a case in `needs_launcher`. Pure.
 """
 
 import json
@@ -23,6 +24,7 @@ LAUNCHER_ENV: Final[Mapping[str, str]] = {"PATH": "/usr/bin:/bin"}
 """The launcher's environment, besides the marks. The launcher has the rights of `up`, and a container's environment
 (LD_PRELOAD, PYTHONPATH) must not act with these: that environment is a part of the plan."""
 MARKS: Final = (process_identity.INSTANCE_VARIABLE, process_identity.CONTAINER_VARIABLE)
+"""The variables by which `kubelet.processes.orphaned_processes` finds the launcher, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class ContainerConfig:
     """The configuration of a container's process.
 
     Attributes:
+        env: all variables of the container, with the MARKS.
         cwd: the working directory.
         has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
         user: None for the user of `up`.
@@ -93,7 +96,7 @@ class ContainerConfig:
 
     @property
     def needs_launcher(self) -> bool:
-        """Whether all its processes are started by the launcher."""
+        """Whether all its processes are started by the launcher; others are started by it if they have a terminal."""
         is_limited = bool(self.cgroup) or self.max_processes is not None or self.port_trap is not None
         return self.has_mounts or is_limited or bool(self.network)
 
@@ -120,7 +123,7 @@ def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: 
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
     if argv:
         image_program = config.programs.get(argv[0], argv[:1])
-        argv = image_program + argv[1:]
+        argv = image_program + argv[1:]  # as `container_setup` has replaced it in `config.argv`
     if config.needs_launcher or tty:
         return _launcher_spec(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
     return _direct_spec(config, argv)
@@ -166,6 +169,6 @@ def _launcher_spec(config: ContainerConfig, argv: tuple[str, ...], **plan_entrie
     }
     marks = {name: config.env[name] for name in MARKS if name in config.env}
     command = (sys.executable, "-I", "-S", str(LAUNCHER))
-    adopt = config.port_trap.adopt if config.port_trap else None
+    adopt = config.port_trap.adopt_listener if config.port_trap else None
     plan_json = json.dumps(plan | plan_entries).encode()
-    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=plan_json, adopt=adopt)
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=plan_json, adopt_listener=adopt)

@@ -1,7 +1,8 @@
 """The ports of a container: named ports, and the ports that replace low ones that may not be bound.
 
-`container_setup` sets the environment variable PORT of built-in images by it, and probes use `named_ports`. The pod's
-port map (`podscaler.api.port_map`), which the Service proxy reads, comes from `mapped_ports`. Pure.
+`kubelet.pods.container_setup` calls `port_plan`, and sets the environment variable PORT of built-in images by it;
+probes use `named_ports`. `kubelet.pods.pod_worker` writes the pod's port map (`podscaler.api.port_map`), which the
+Service proxy reads, from `mapped_ports`. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,8 @@ def port_plan(
         container: a core/v1 Container.
         image: the command of its image, None for an unknown one; a container with a command of its own gets no PORT.
         lowest_port: the lowest port that its user may bind.
-        translated: whether lower ports are translated in its system calls: those that it declares are mapped then.
+        translated: whether lower ports are translated in its system calls: the program may bind them as it declares
+            them then, and gets the mapped ones. Otherwise only the PORT of a built-in image can be mapped.
     """
     declared = [container_port["containerPort"] for container_port in container.get("ports") or []]
     mapped = {port: PORT_OFFSET + port for port in declared if translated and port < lowest_port}
@@ -46,13 +48,14 @@ def port_plan(
     port = declared[0] if declared else image.default_port
     if port >= lowest_port:
         return PortPlan(port, mapped)
+    bound_port = PORT_OFFSET + port
     if translated:
-        return PortPlan(port, {**mapped, port: PORT_OFFSET + port})
-    return PortPlan(PORT_OFFSET + port, {port: PORT_OFFSET + port})
+        return PortPlan(port, {**mapped, port: bound_port})
+    return PortPlan(bound_port, {port: bound_port})  # the program itself binds the port that it may bind
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:
-    """The named ports of a core/v1 Container: name -> number."""
+    """The named ports of a core/v1 Container: name -> containerPort."""
     container_ports = container.get("ports") or []
     return {port["name"]: port["containerPort"] for port in container_ports if port.get("name")}
 

@@ -1,8 +1,9 @@
 """Maps image names to programs and root file systems of this machine, by `--image` and by a ConfigMap.
 
-`node_agent` makes one `ImageMap`, and updates it when the ConfigMap `kube-system/podscaler-images` changes; containers
-are started with the command that `resolve` returns. A name with a tag or digest is that one only, a name without one is
-every tag. The order is: the ConfigMap, `--image`, the built-in images. A path is
+`podscaler.cli.up.machine` makes one `ImageMap` of the flags, and `kubelet.node_agent` updates it when the ConfigMap
+`kube-system/podscaler-images` changes; containers are started with the command that `resolve` returns. A name with a
+tag or digest is that one only, a name without one is every tag. The order is: the ConfigMap, `--image`, the built-in
+images (`images`). A path is
 
 * a program: it runs where the container has no `command`, and in place of a `command` whose last part is its name;
 * an OCI bundle: a folder with `config.json` (args, env, cwd and uid of its process) and the root file system that it
@@ -31,14 +32,14 @@ NAME: Final = "podscaler-images"
 _BUNDLE_CONFIG: Final = "config.json"
 _BUNDLE_BYTES_MAX: Final = 1 << 20
 
-Table = Mapping[str, ImageCommand]
+ImageTable = Mapping[str, ImageCommand]
 """Image name, with its tag or digest if it has one -> command."""
 UserId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A user id in the range that the API accepts (`runAsUser`)."""
 
 
 class ImageEntry(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """One entry of the ConfigMap; what is None comes from the path.
+    """One entry of the ConfigMap, or of a flag `--image`; a field of None is that of the OCI bundle, or has no value.
 
     Attributes:
         image: the name.
@@ -98,7 +99,7 @@ def parse_flag(flag: str) -> ImageEntry:
 
 
 def read_entries(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
-    """The table of entries: image name, with its tag if it has one -> command. Blocks. Raises UsageError."""
+    """The table of these entries, which `ImageMap` takes for the flags `--image`. Blocks. Raises UsageError."""
     return {images.without_default_registry(entry.image): _command_of(entry) for entry in entries}
 
 
@@ -162,18 +163,18 @@ class ImageMap:
     """The command of every image name.
 
     Args:
-        flags: the table of `--image`.
+        flag_table: the commands of `--image` (`read_entries`).
     """
 
-    def __init__(self, flags: Table) -> None:
-        self._flags = flags
-        self._configured: Table = {}
+    def __init__(self, flag_table: ImageTable) -> None:
+        self._flag_table = flag_table
+        self._config_map_table: ImageTable = {}
 
     def resolve(self, image: str) -> ImageCommand | None:
         """The command of an image name, None for an unknown image."""
         name_with_tag = images.without_default_registry(image)
         name = images.without_tag(name_with_tag)
-        for table in (self._configured, self._flags):
+        for table in (self._config_map_table, self._flag_table):
             mapped = table.get(name_with_tag) or table.get(name)
             if mapped is not None:
                 return mapped
@@ -193,5 +194,5 @@ class ImageMap:
                 table |= read_entries([entry])
             except (UsageError, DecodeError, msgspec.ValidationError) as error:
                 errors.append(f"data[{key}]: {error}")
-        self._configured = table
+        self._config_map_table = table
         return errors

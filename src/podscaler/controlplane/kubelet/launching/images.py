@@ -1,10 +1,11 @@
 """The built-in images: the program of this machine that an image name stands for. There is no registry.
 
-`container_setup` calls `resolve` for every container. Tag and digest are ignored, and so is a `docker.io/` or
-`library/` prefix. A container's own `command` always wins, so any image with a command runs that command of this
-machine, unless it is the path of a program of the image (`/agnhost`). `startup` calls `write_programs`, which writes
-the programs that the images busybox and agnhost have and this machine may lack, with the applets of the machine's
-busybox; their directory is the last one of the container's PATH, so that the machine's own programs win.
+`image_map` calls `resolve` for names that it does not map itself, and makes `ImageCommand`s for those that it does. Tag
+and digest are ignored, and so is a `docker.io/` or `library/` prefix. A container's own `command` always wins, so any
+image with a command runs that command of this machine, unless it is the path of a program of the image (`/agnhost`).
+`kubelet.startup` calls `write_programs`, which writes the programs that the images busybox and agnhost have and this
+machine may lack, with the applets of the machine's busybox; their directory is the last one of the container's PATH, so
+that the machine's own programs win.
 
 docs/pods.md has the table for users.
 """
@@ -22,6 +23,7 @@ from typing import Final
 
 _log = logging.getLogger(__name__)
 BROUGHT_PROGRAMS: Final = ("wget", "nc")
+"""The programs of `write_programs`; each is a module of `kubelet/programs`."""
 BUSYBOX_TIMEOUT_S: Final = 5.0
 _PROGRAMS: Final = Path(__file__).parent.parent / "programs"
 
@@ -31,7 +33,7 @@ class ImageCommand:
     """The program of this machine that stands for an image.
 
     Attributes:
-        argv: the program and its arguments, used where the container has no `command`.
+        argv: the program and its arguments, used where the container has no `command`; empty: no entry point.
         default_port: the TCP port that the program listens on, None for none. The environment variable PORT changes it.
         env: environment variables of the image; the container's own variables win.
         brings_programs: whether its containers have what `write_programs` writes in PATH.
@@ -83,7 +85,7 @@ def _program(name: str, *args: str) -> tuple[str, ...]:
 
 
 def _e2e_images() -> dict[str, ImageCommand]:
-    """The images of Kubernetes' end-to-end tests."""
+    """The images of Kubernetes' end-to-end tests: name with registry -> program."""
     agnhost, consumer = _program("agnhost.py"), _program("agnhost.py", "resource-consumer")
     registries = ("registry.k8s.io/e2e-test-images", "gcr.io/k8s-staging-e2e-test-images")
     image_commands = {
@@ -140,7 +142,7 @@ def closed_folders(may_search: Callable[[Path], bool]) -> tuple[tuple[str, str],
     Args:
         may_search: whether a container's user may search a folder of this machine.
     """
-    source_folder = Path(__file__).parents[4]
+    source_folder = Path(__file__).parents[4]  # that of the package podscaler
     folders = dict.fromkeys(Path(path).resolve() for path in (sys.base_prefix, sys.prefix, source_folder))
     closed_pairs = []
     for folder in folders:
@@ -189,7 +191,7 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
 
 
 def _applets(busybox: str) -> set[str]:
-    """The names of a busybox's applets, none if it does not list them."""
+    """The names of a busybox's applets; none, with a warning in the log, if it does not list them. Raises OSError."""
     try:
         completed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument
             [busybox, "--list"], capture_output=True, text=True, timeout=BUSYBOX_TIMEOUT_S, check=True

@@ -1,8 +1,8 @@
 """Opens paths that must stay within a directory, whatever symbolic links containers create in it meanwhile.
 
-`volume_files`, `volumes` and the launcher use it. A path is resolved once, relative to a descriptor; callers use the
-descriptor that is returned (`/proc/self/fd/N`, `dir_fd`) and never the path again. The module imports nothing of
-podscaler, because the launcher, a program of its own, imports it from its own directory.
+`kubelet.volumes.volume_files`, `volumes` and `launcher` use it. A path is resolved once, relative to a descriptor;
+callers use the descriptor that is returned (`/proc/self/fd/N`, `dir_fd`) and never the path again. The module imports
+nothing of podscaler, because the launcher, a program of its own, imports it from its own directory.
 
 Where the kernel has no openat2 (before Linux 5.6, other systems, some sandboxes) the components are opened one by one,
 and no symbolic link is followed.
@@ -28,8 +28,8 @@ _UNAVAILABLE = (errno.ENOSYS, errno.EPERM)
 """EPERM: a seccomp filter denies the system call."""
 _AGAIN = (errno.EAGAIN, errno.EINTR)
 """EAGAIN: something was renamed meanwhile."""
-_TRIES = 16
-"""How often a call that fails with one of _AGAIN is made."""
+_TRIES_MAX = 16
+"""How often a call that fails with one of _AGAIN is made at most."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,7 +41,7 @@ def open_folder(path: str) -> int:
 
 @contextmanager
 def opened_folder(path: str) -> Iterator[int]:
-    """As `open_folder`; the descriptor is closed on leaving."""
+    """As `open_folder`; the descriptor is closed on leaving. Raises OSError."""
     folder = open_folder(path)
     try:
         yield folder
@@ -63,11 +63,11 @@ def open_no_symlinks(folder: int, path: str) -> int:
 
 
 def make_beneath(folder: int, path: str, mode: int) -> int:
-    """As `open_beneath`, but create missing directories, each with exactly this mode. Raises OSError."""
+    """As `open_beneath`, but create missing directories, each with exactly this mode; "": `folder`. Raises OSError."""
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = os.dup(folder)
     for index, name in enumerate(names):
-        path_to_name = "/".join(names[: index + 1])
+        path_to_name = "/".join(names[: index + 1])  # from `folder`: a symbolic link may lead out of `current`
         try:
             opened = open_beneath(folder, path_to_name)
         except FileNotFoundError:
@@ -80,7 +80,7 @@ def make_beneath(folder: int, path: str, mode: int) -> int:
 
 
 def _make_folder(parent: int, name: str, mode: int) -> None:
-    """Make the folder `name` in the directory `parent` with exactly that mode, unless there is one."""
+    """Make the folder `name` in the directory `parent` with exactly that mode, unless it exists. Raises OSError."""
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
@@ -96,7 +96,7 @@ def _open(folder: int, path: str, resolve: int) -> int:
     """A descriptor of a path below a folder, with the restrictions `resolve` of openat2. Raises OSError."""
     how = struct.pack("=QQQ", _O_PATH | os.O_CLOEXEC, 0, resolve)  # struct open_how: flags, mode, resolve
     error_number = errno.ENOSYS
-    for _ in range(_TRIES if sys.platform == "linux" else 0):
+    for _ in range(_TRIES_MAX if sys.platform == "linux" else 0):
         descriptor = _libc.syscall(_SYS_OPENAT2, folder, os.fsencode(path), how, ctypes.c_size_t(len(how)))
         if descriptor >= 0:
             return int(descriptor)

@@ -12,8 +12,8 @@ been read, and replaced if need be, on the event loop. Rules:
 The new address is written into the process' memory before the call goes on, so that `connect` blocks and is interrupted
 in the process itself. A call that is interrupted and repeated has the new address, which rule 1 leaves unchanged.
 
-`node_agent` makes one `PortTranslator`; `container_setup` takes a `PortTrap` from it for each start of a container.
-docs/decisions/low-ports.md has the reasons.
+`kubelet.node_agent` makes one `PortTranslator`; `kubelet.pods.container_setup` takes a `PortTrap` from it for each
+start of a container; `capabilities` tries `translate_call`. docs/decisions/low-ports.md has the reasons.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ CALLS_AT_ONCE: Final = 32
 
 Address = tuple[str, int]
 Translate = Callable[[Address, bool], Address]
-"""Returns the address that replaces one; the second argument is True for `bind`, False for `connect`."""
+"""Returns the address that replaces one, which may be equal; the second argument is True for `bind`."""
 
-_ANY: Final = "0.0.0.0"  # noqa: S104  compared with addresses of programs, nothing is bound to it here
-_MAPPED: Final = bytes(10) + b"\xff\xff"
-"""The first bytes of an IPv4 address in an IPv6 one."""
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with addresses of programs, nothing is bound to it here
+_IPV4_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
+"""The first bytes of an IPv4-mapped IPv6 address, ::ffff:a.b.c.d."""
 
 # struct sockaddr_in: family (2 bytes), port (2), IPv4 address (4)
 # struct sockaddr_in6: family (2 bytes), port (2), flow information (4), IPv6 address (16), scope (4)
@@ -62,8 +62,8 @@ def read_address(sockaddr: bytes) -> Address | None:
         return None
     ipv6_address = sockaddr[8:_IPV6_ADDRESS_END]
     if ipv6_address == bytes(16):
-        return _ANY, port
-    return (socket.inet_ntoa(ipv6_address[12:]), port) if ipv6_address.startswith(_MAPPED) else None
+        return _ANY_ADDRESS, port
+    return (socket.inet_ntoa(ipv6_address[12:]), port) if ipv6_address.startswith(_IPV4_MAPPED_PREFIX) else None
 
 
 def with_address(sockaddr: bytes, address: Address) -> bytes:
@@ -74,7 +74,7 @@ def with_address(sockaddr: bytes, address: Address) -> bytes:
     if struct.unpack_from("=H", sockaddr) == (socket.AF_INET,):
         return family_and_port + ipv4_address + sockaddr[_SOCKADDR_IN_BYTES:]
     flow_information = sockaddr[4:8]
-    return family_and_port + flow_information + _MAPPED + ipv4_address + sockaddr[_IPV6_ADDRESS_END:]
+    return family_and_port + flow_information + _IPV4_MAPPED_PREFIX + ipv4_address + sockaddr[_IPV6_ADDRESS_END:]
 
 
 def translate_call(listener: Listener, call: TrappedCall, translate: Translate) -> None:
@@ -104,25 +104,25 @@ class PortTrap:
     """The port translation of one start of a container.
 
     Attributes:
-        adopt: takes over the descriptor of the seccomp filter's listener. Raises OSError.
+        adopt_listener: takes over the descriptor of the seccomp filter's listener, and closes it. Raises OSError.
         bound: the translated ports that the container has bound so far: its own port -> the real port.
     """
 
-    adopt: Callable[[int], None]
+    adopt_listener: Callable[[int], None]
     bound: Mapping[int, int]
 
 
 class PortTranslator:
-    """Translates the low ports of all pods of the node; one instance keeps the ports of the Services.
+    """Translates the low ports of all pods of the node; knows the ports of the Services.
 
     Args:
         block: the address block of this `up`.
-        first_port: the lowest port that pods may bind.
+        unprivileged_port_start: the lowest port that pods may bind.
     """
 
-    def __init__(self, block: AddressBlock, *, first_port: int) -> None:
+    def __init__(self, block: AddressBlock, *, unprivileged_port_start: int) -> None:
         self._block = block
-        self._first_port = first_port
+        self._unprivileged_port_start = unprivileged_port_start
         self._service_ports: dict[str, Mapping[int, int]] = {}  # clusterIP -> port -> the port of the proxy's listener
         self._listeners: set[Listener] = set()
 
@@ -160,7 +160,7 @@ class PortTranslator:
     def connect_address(self, address: Address) -> Address:
         """The address that replaces `address` in `connect` (rules 1 and 3)."""
         host, port = address
-        if not (0 < port < self._first_port and self._block.contains(host)):
+        if not (0 < port < self._unprivileged_port_start and self._block.contains(host)):
             return address
         proxy_ports = self._service_ports.get(host)
         return host, (PORT_OFFSET + port if proxy_ports is None else proxy_ports.get(port, port))
@@ -168,7 +168,7 @@ class PortTranslator:
     def bind_address(self, address: Address, pod_ip: str) -> Address:
         """The address that replaces `address` in `bind` of the pod at `pod_ip` (rules 1 and 2)."""
         host, port = address
-        if 0 < port < self._first_port and host in (pod_ip, _ANY):
+        if 0 < port < self._unprivileged_port_start and host in (pod_ip, _ANY_ADDRESS):
             return pod_ip, PORT_OFFSET + port
         return address
 
@@ -192,9 +192,9 @@ class PortTranslator:
         Called by the event loop while the listener's descriptor is readable.
         """
         for _ in range(CALLS_AT_ONCE):
-            state = listener.state()
-            if not state & select.POLLIN:
-                if state:  # POLLHUP: no process has the filter any more
+            events = listener.poll()
+            if not events & select.POLLIN:
+                if events:  # POLLHUP: no process has the filter any more
                     self._close_listener(listener)
                 return
             call = listener.receive()

@@ -1,6 +1,7 @@
 """The limits of processes: how many a container may have, and when the machine is short of them (PIDPressure).
 
-`capabilities` reads them once, `container_setup` limits containers by them, and `node` shows them as conditions. Rules:
+`capabilities` calls `read_limits` once; `kubelet.pods.container_setup` limits containers by the result, and
+`kubelet.node` makes conditions of it. Rules:
 
 1. Where a cgroup with the pids controller is delegated to `up`, each container may have a quarter of the machine's
    maximum.
@@ -36,26 +37,26 @@ class ProcessLimits:
 
     Attributes:
         user: the numeric id that `up` runs as.
-        machine: the most processes and threads of the machine, 0 if unknown.
-        own: the most of the user of `up` (RLIMIT_NPROC), 0 for no limit.
+        machine_max: the most processes and threads of the machine, 0 if unknown.
+        own_max: the most of the user of `up` (RLIMIT_NPROC), 0 for no limit.
     """
 
     user: int = ROOT
-    machine: int = 0
-    own: int = 0
+    machine_max: int = 0
+    own_max: int = 0
 
     def limit_of_user(self, user: int | None) -> int | None:
-        """RLIMIT_NPROC of a container that runs as `user` (None: as `up`); None for no limit (rule 3)."""
+        """RLIMIT_NPROC of a container that runs as `user` (None: as `up`); None: no limit (rule 3), or not known."""
         effective = self.user if user is None else user
-        if effective == ROOT or not self.machine:
+        if effective == ROOT or not self.machine_max:
             return None
         if effective != self.user:
-            return max(1, int(self.machine * OTHER_USER_RATIO))
-        return max(1, int(min(self.machine, self.own or self.machine) * OWN_USER_RATIO))
+            return max(1, int(self.machine_max * OTHER_USER_RATIO))
+        return max(1, int(min(self.machine_max, self.own_max or self.machine_max) * OWN_USER_RATIO))
 
     def limit_of_container(self) -> int | None:
         """The most processes in the cgroup of a container (rule 1), None if the machine's maximum is unknown."""
-        return max(1, int(self.machine * OTHER_USER_RATIO)) if self.machine else None
+        return max(1, int(self.machine_max * OTHER_USER_RATIO)) if self.machine_max else None
 
     def limitation(self, cgroup_error: str) -> str:
         """Which pods' processes are not limited, and why; empty if all are limited.
@@ -65,26 +66,26 @@ class ProcessLimits:
         """
         if not cgroup_error:
             return ""
-        if not self.machine:
+        if not self.machine_max:
             return "how many processes this machine can have is not known, and no pod is limited"
         if self.user == ROOT:
             return f"the processes of containers that run as root are not limited: {cgroup_error}"
         return ""
 
-    def is_short(self, in_use: int) -> bool:
-        """Whether more than PRESSURE_RATIO of the machine's maximum is in use."""
-        return self.machine > 0 and in_use > self.machine * PRESSURE_RATIO
+    def is_short(self, process_count: int) -> bool:
+        """Whether more than PRESSURE_RATIO of the machine's maximum is in use; False if that is unknown."""
+        return self.machine_max > 0 and process_count > self.machine_max * PRESSURE_RATIO
 
 
 def read_limits(user: int) -> ProcessLimits:
     """Read the limits for `up`, which runs as `user`. Blocks (reads /proc)."""
-    maxima = [maximum for path in _MAXIMA if (maximum := _number(path)) is not None]
+    maxima = [maximum for path in _MAXIMA if (maximum := _read_number(path)) is not None]
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    own = 0 if soft_limit == resource.RLIM_INFINITY else soft_limit
-    return ProcessLimits(user=user, machine=min(maxima, default=own), own=own)
+    own_max = 0 if soft_limit == resource.RLIM_INFINITY else soft_limit
+    return ProcessLimits(user=user, machine_max=min(maxima, default=own_max), own_max=own_max)
 
 
-def in_use() -> int:
+def count_processes() -> int:
     """How many processes and threads the machine has, 0 if unknown. Reads /proc/loadavg, which does not block."""
     try:
         *_, running_and_total, _last_pid = Path(_LOAD).read_text(encoding="ascii").split()
@@ -93,7 +94,7 @@ def in_use() -> int:
         return 0
 
 
-def _number(path: str) -> int | None:
+def _read_number(path: str) -> int | None:
     """The number in a file of /proc, None if it cannot be read."""
     try:
         return int(Path(path).read_text(encoding="ascii"))

@@ -1,7 +1,9 @@
 """A seccomp filter that suspends `bind` and `connect`, and the listener that reports the suspended system calls.
 
-`container_config` passes the filter to the launcher, which installs it just before it executes a container's program;
-all processes that the program starts inherit the filter. `port_translation` reads the reports.
+`container_config` passes the filter of `filter_plan` to the launcher, which installs it just before it executes a
+container's program; all processes that the program starts inherit the filter. `port_translation` reads the reports from
+a `Listener`. Another system call: an instruction in `filter_plan`, its numbers in _MACHINES, and a case in `receive`.
+Another architecture: an entry of _MACHINES.
 
 This is not a security boundary: the memory that a call points to can change between the report and the call, and
 io_uring and 32-bit system calls are not filtered.
@@ -24,7 +26,7 @@ MEMORY_BYTES_MAX: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The constants of an architecture: its AUDIT_ARCH, and its numbers of system calls."""
+    """The constants of an architecture: its AUDIT_ARCH, and its numbers of the system calls of these names."""
 
     audit: int
     bind: int
@@ -51,7 +53,7 @@ _RETURN: Final = 0x06
 _ALLOW: Final = 0x7FFF_0000
 _USER_NOTIFICATION: Final = 0x7FC0_0000
 
-# the requests of ioctl(2) on the listener
+# the requests of ioctl(2) on the listener: SECCOMP_IOCTL_NOTIF_RECV, _SEND and _ID_VALID
 _RECEIVE: Final = 0xC050_2100
 _RESPOND: Final = 0xC018_2101
 _ID_VALID: Final = 0x4008_2102
@@ -114,12 +116,12 @@ class Listener:
         self._poller = select.poll()
         self._poller.register(descriptor, select.POLLIN)
 
-    def state(self, timeout_ms: int = 0) -> int:
+    def poll(self, timeout_ms: int = 0) -> int:
         """The result of poll(2): POLLIN where a call is suspended, POLLHUP once no process has the filter, else 0."""
         return next((bits for _, bits in self._poller.poll(timeout_ms)), 0)
 
     def receive(self) -> TrappedCall | None:
-        """The next call; None if its process was killed or interrupted. Blocks unless `state` has POLLIN."""
+        """The next call; None if its process was killed or interrupted. Blocks unless `poll` has returned POLLIN."""
         buffer = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self.descriptor, _RECEIVE, buffer)
@@ -131,7 +133,7 @@ class Listener:
         return TrappedCall(id_, pid, is_bind, address, length & 0xFFFF_FFFF)
 
     def open_memory(self, call: TrappedCall) -> int:
-        """Open the memory of the process that makes `call`; returns a descriptor. Raises OSError (not permitted)."""
+        """Open the memory of the process that makes `call`; returns a descriptor. Raises OSError (denied, gone)."""
         descriptor = os.open(f"/proc/{call.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         try:  # the pid may have been reused before the file was opened, but not after
             fcntl.ioctl(self.descriptor, _ID_VALID, struct.pack("=Q", call.id))

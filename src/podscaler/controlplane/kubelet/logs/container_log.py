@@ -1,13 +1,15 @@
 """Writes the output of containers to log files of limited size.
 
-`container_process` opens a `ContainerLog` for each start of a container; `log_reader` reads the files. All logs of the
-node share one flusher: output is collected for COLLECT_S seconds and then written in a thread.
+`kubelet.containers.container_process` opens a `ContainerLog` for each start of a container; `log_reader` reads the
+files and waits for changes. All logs of the node share one flusher: output is collected for COLLECT_S seconds and then
+written in a thread.
 
 Invariants:
 
 1. A log has at most two files of `max_bytes` (`rotated_files`).
 2. All output of a container is in the files once `ContainerLogManager.close` has returned.
-3. A container that prints faster than the disk writes must wait: `is_full` pauses the reader of its pipe.
+3. A container that prints faster than the disk writes must wait: `is_full` pauses the reader of its pipe
+   (`container_streams`), `on_room` resumes it.
 4. A write that fails (a full disk) is logged once and its bytes are dropped; the container keeps running.
 """
 
@@ -25,6 +27,7 @@ COLLECT_S: Final = 0.02
 PENDING_MAX_BYTES: Final = 1 << 20
 """From so many bytes that wait for a write on, a log is full."""
 RECENT_BYTES: Final = 4096
+"""Kept for the termination message and the search for bind errors (`container_process`)."""
 
 Stream = Literal["stdout", "stderr"]
 
@@ -38,9 +41,9 @@ class ContainerLog:
     Attributes:
         recent: the last RECENT_BYTES of the output, without timestamps.
         version: the number of writes to the files so far.
-        is_finished: whether the container has exited.
+        is_finished: whether `finish` was called: the container has exited.
         is_complete: whether, after that, all its output is in the files.
-        on_room: called after a write if the log is not full.
+        on_room: called after a write if the log is not full; set by `container_streams`.
     """
 
     def __init__(self, path: Path, max_bytes: int, clock: Clock, on_pending: Callable[["ContainerLog"], None]) -> None:
@@ -63,7 +66,7 @@ class ContainerLog:
         return len(self._pending) >= PENDING_MAX_BYTES
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Append output of the container."""
+        """Append output of the container, with the present time as timestamp."""
         self.recent = (self.recent + data)[-RECENT_BYTES:]
         self._append(self._splitters[stream].feed(data, self._clock.now_ns()))
 
@@ -106,7 +109,7 @@ class ContainerLog:
             self.on_room()
 
     def _append(self, stored_lines: bytes) -> None:
-        """Add lines to those that wait for the flusher."""
+        """Add lines to those that wait for the flusher, and notify it."""
         if stored_lines:
             self._pending += stored_lines
             self._on_pending(self)
@@ -125,7 +128,7 @@ class ContainerLogManager:
         self._clock = clock
         self._max_bytes = max_bytes
         self._live: dict[Path, ContainerLog] = {}
-        self._dirty: dict[ContainerLog, None] = {}
+        self._dirty: dict[ContainerLog, None] = {}  # the logs that the flusher has to write; a set with an order
         self._flusher: asyncio.Task[None] | None = None
 
     def open(self, path: Path) -> ContainerLog:
@@ -139,7 +142,7 @@ class ContainerLogManager:
         return self._live.get(path)
 
     async def close(self, log: ContainerLog) -> None:
-        """Finish `log`; returns once all its output is in the files."""
+        """Finish `log`; returns once all its output is in the files (or dropped, invariant 4)."""
         log.finish()
         while not log.is_complete:
             await log.wait_for_change(log.version)
@@ -147,7 +150,7 @@ class ContainerLogManager:
             del self._live[log.path]
 
     def _add_dirty(self, log: ContainerLog) -> None:
-        """Let the flusher write this log; it is started unless it runs."""
+        """Let the flusher write this log; the flusher is started unless it runs."""
         self._dirty[log] = None
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.get_running_loop().create_task(self._flush())

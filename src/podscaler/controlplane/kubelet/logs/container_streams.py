@@ -1,7 +1,7 @@
 """The standard streams of a container's main process: copies its output to the log and to attached clients.
 
-`container_process` makes one for each start; `ContainerRun.attach` opens sessions of clients. An attached client that
-does not read makes the container wait, as a terminal does.
+`kubelet.containers.container_process` makes one `ContainerStreams` for each start; `container_run` opens sessions of
+clients by `attach`. An attached client that does not read makes the container wait, as a terminal does.
 
 Source: `stdin`, `stdinOnce` and `tty` of Container (API reference); attach in the CRI.
 """
@@ -18,7 +18,7 @@ from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWrite
 from podscaler.controlplane.registry.pod_connections import SessionStreams
 
 PENDING_MAX_BYTES: Final = 256 * 1024
-"""From so many bytes that wait for an attached client on, the container has to wait."""
+"""From so many bytes that wait for an attached client on, the output of the container is not read."""
 
 
 class ContainerStreams:
@@ -30,7 +30,7 @@ class ContainerStreams:
         master: the master side of its terminal, None without one; closed by `close`.
 
     Attributes:
-        on_room: called when the container may print again.
+        on_room: called when output of the container can be taken again; set by `container_process`.
     """
 
     def __init__(self, log: ContainerLog, *, stdin: DescriptorWriter | None = None, master: int | None = None) -> None:
@@ -47,7 +47,7 @@ class ContainerStreams:
         return self._log.is_full or any(session.is_full for session in self._attached)
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Copy output of the container to the log and the clients."""
+        """Copy output of the container to the log and the clients, also while `is_full`."""
         self._log.feed(stream, data)
         for session in self._attached:
             session.feed(stream, data)
@@ -58,7 +58,7 @@ class ContainerStreams:
         Args:
             stdin_once: whether the container's input ends with the input of the first client that sends any.
         """
-        closes_input = stdin_once and options.stdin and self._master is None
+        closes_input = stdin_once and options.stdin and self._master is None  # a terminal's input has no end
         session = AttachSession(self, options, closes_input=closes_input)
         self._attached.append(session)
         return session
@@ -80,7 +80,7 @@ class ContainerStreams:
             self._stdin.close()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the terminal, if there is one."""
+        """Set the size of the terminal, if there is one. Raises OSError."""
         if self._master is not None:
             streams.resize(self._master, columns, rows)
 
@@ -101,7 +101,7 @@ class ContainerStreams:
 
 
 class AttachSession:
-    """A client that is attached to a container. Implements `pod_connections.PodSession`."""
+    """An attached client; `closes_input`: `stdinOnce` of its container. Implements `pod_connections.PodSession`."""
 
     def __init__(self, streams: ContainerStreams, options: SessionStreams, *, closes_input: bool) -> None:
         self._streams = streams
@@ -143,7 +143,7 @@ class AttachSession:
         await self._streams.write(data)
 
     async def end_input(self) -> None:
-        """End the client's input: with `stdinOnce` the container's input is closed, else the session ends."""
+        """End the client's input: with `closes_input` the container's input is closed, else the session ends."""
         if self._closes_input:
             self._streams.end_input()
         else:
@@ -154,12 +154,12 @@ class AttachSession:
         self._streams.resize(columns, rows)
 
     async def wait(self) -> int:
-        """Wait until the container or the session has ended; returns 0."""
+        """Wait until the container or the session has ended; returns 0, as attach reports no exit status."""
         await self._ended.wait()
         return 0
 
     async def close(self) -> None:
-        """Detach the client; the container goes on. With `stdinOnce` its input is closed."""
+        """Detach the client; the container goes on. With `closes_input` its input is closed."""
         if self._closes_input:
             self._streams.end_input()
         self.end()

@@ -1,6 +1,6 @@
 """The format of container log files: timestamp, stream, tag and text in each line, as in the CRI.
 
-`container_log` writes lines and `log_reader` parses them. Pure. For example:
+`kubelet.logs.container_log` writes lines and `log_reader` parses them. Pure. For example:
 
     2026-01-01T00:00:00.000000001Z stdout F the text
     2026-01-01T00:00:00.000000002Z stderr P a part of a line that has not ended (or is longer than 16 KiB)
@@ -15,7 +15,7 @@ from typing import Final
 
 from podscaler.base.clock import NANOSECONDS
 
-MAX_LINE_BYTES: Final = 16 * 1024
+LINE_BYTES_MAX: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def stamp(instant_ns: int) -> bytes:
 
 
 class LineSplitter:
-    """Splits the bytes of one stream into stored lines of at most MAX_LINE_BYTES of text.
+    """Splits the bytes of one stream into stored lines of at most LINE_BYTES_MAX of text.
 
     Args:
         stream: `stdout` or `stderr`.
@@ -65,19 +65,12 @@ class LineSplitter:
         """
         prefix = stamp(now_ns) + b" " + self._stream
         complete_lines, newline, incomplete_line = (self._incomplete_line + data).rpartition(b"\n")
-        stored = self._store_complete(complete_lines, prefix) if newline else b""
-        while len(incomplete_line) > MAX_LINE_BYTES:
-            stored += prefix + b" P " + incomplete_line[:MAX_LINE_BYTES] + b"\n"
-            incomplete_line = incomplete_line[MAX_LINE_BYTES:]
+        stored = _store_complete(complete_lines, prefix) if newline else b""
+        while len(incomplete_line) > LINE_BYTES_MAX:
+            stored += prefix + b" P " + incomplete_line[:LINE_BYTES_MAX] + b"\n"
+            incomplete_line = incomplete_line[LINE_BYTES_MAX:]
         self._incomplete_line = incomplete_line
         return stored
-
-    @staticmethod
-    def _store_complete(lines: bytes, prefix: bytes) -> bytes:
-        """The stored form of lines that are separated by newlines; `prefix` is timestamp and stream."""
-        if len(lines) <= MAX_LINE_BYTES:  # no line can be too long: one pass for all of them
-            return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
-        return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
 
     def finish(self, now_ns: int) -> bytes:
         """The stored form of an incomplete last line; empty if there is none."""
@@ -87,21 +80,28 @@ class LineSplitter:
         return stamp(now_ns) + b" " + self._stream + b" P " + incomplete_line + b"\n"
 
 
+def _store_complete(lines: bytes, prefix: bytes) -> bytes:
+    """The stored form of complete lines, separated by newlines; `prefix` is timestamp and stream."""
+    if len(lines) <= LINE_BYTES_MAX:  # no line can be too long: one pass for all of them
+        return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
+    return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
+
+
 def _store_line(prefix: bytes, line: bytes) -> bytes:
     """The stored form of a line of any length: full parts with tag P, then the last part with tag F."""
     stored = b""
-    while len(line) > MAX_LINE_BYTES:
-        stored += prefix + b" P " + line[:MAX_LINE_BYTES] + b"\n"
-        line = line[MAX_LINE_BYTES:]
+    while len(line) > LINE_BYTES_MAX:
+        stored += prefix + b" P " + line[:LINE_BYTES_MAX] + b"\n"
+        line = line[LINE_BYTES_MAX:]
     return stored + prefix + b" F " + line + b"\n"
 
 
 def parse(stored_line: bytes) -> LogLine | None:
     """Parse a line of a log file (without its newline); None for a line that is not in the format."""
-    fields = stored_line.split(b" ", 3)
-    if len(fields) != 4:
+    try:
+        line_stamp, _stream, tag, output = stored_line.split(b" ", 3)
+    except ValueError:
         return None
-    line_stamp, _stream, tag, output = fields
     return LogLine(line_stamp, output, tag == b"F") if tag in (b"F", b"P") else None
 
 

@@ -1,14 +1,14 @@
 """Reads the logs of containers for `kubectl logs`.
 
-The API server calls `NodeLogs.stream`, which implements `podscaler.controlplane.registry.providers.PodLogs`. Files are
-read in threads, in chunks.
+`kubelet.node_agent` makes one `NodeLogs`; the API server calls its `stream`, which implements
+`podscaler.controlplane.registry.providers.PodLogs`. Files are read in threads, in chunks. A new option of the request:
+a field of `providers.LogOptions`, and a case in `Renderer` or `stream`.
 
 Source: PodLogOptions (API reference); the messages are those of kubelet.
 """
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
@@ -22,6 +22,7 @@ from podscaler.controlplane.registry.registry import Object
 
 _SPEC_FIELDS = ("containers", "initContainers", "ephemeralContainers")
 _STATUS_FIELDS = ("containerStatuses", "initContainerStatuses")
+"""This node runs no ephemeral containers: they have no status, and so no log."""
 AFTER_EVERY_STAMP = b"~"
 """Sorts after all timestamps, which are digits."""
 
@@ -91,7 +92,7 @@ class NodeLogs:
         self._paths = paths
 
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """Yield the log in chunks. Raises StatusError 400 for a container without a log, OSError."""
+        """Yield the log in chunks, with `follow` until its end. Raises StatusError 400 (there is no log), OSError."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
         cursor = await self._threads.run(_open_cursor, path, options.tail_lines)
         renderer = Renderer(options, None if options.follow else self._clock.now_ns())
@@ -120,7 +121,7 @@ def _open_cursor(path: Path, tail_lines: int | None) -> LogCursor:
 
 
 def start_number(pod: Object, options: LogOptions) -> int:
-    """The number of the start (the restart count then) whose log `options` asks for. Raises StatusError 400."""
+    """The number of the start (the restart count then) whose log the `options` name. Raises StatusError 400."""
     name, pod_name = options.container, pod["metadata"]["name"]
     containers = [container for field in _SPEC_FIELDS for container in pod["spec"].get(field) or []]
     if not any(container["name"] == name for container in containers):
@@ -132,7 +133,7 @@ def start_number(pod: Object, options: LogOptions) -> int:
     if options.previous:
         if not has_ended:
             raise _bad_request(f'previous terminated container "{name}" in pod "{pod_name}" not found')
-        return count if "waiting" in state else count - 1
+        return count if "waiting" in state else count - 1  # the restart that it waits for is not counted yet
     if "waiting" in state and not has_ended:
         reason = state["waiting"].get("reason", "")
         state_text = "trying and failing to pull image" if reason == "ErrImagePull" else f"waiting to start: {reason}"
@@ -140,14 +141,11 @@ def start_number(pod: Object, options: LogOptions) -> int:
     return count
 
 
-def _find_status(pod: Object, name: str) -> dict[str, Any] | None:
+def _find_status(pod: Object, name: str) -> Object | None:
     """The core/v1 ContainerStatus of the container with this name, None if the pod's status has none."""
     pod_status = pod.get("status") or {}
-    for field in _STATUS_FIELDS:
-        for container_status in pod_status.get(field) or []:
-            if container_status["name"] == name:
-                return dict(container_status)
-    return None
+    statuses: list[Object] = [status for field in _STATUS_FIELDS for status in pod_status.get(field) or []]
+    return next((status for status in statuses if status["name"] == name), None)
 
 
 def _bad_request(message: str) -> StatusError:

@@ -1,7 +1,7 @@
 """The two files of a container's log: FILE, and FILE.1 with the lines before the last rotation.
 
-`container_log` writes them and `log_reader` reads them. A reader keeps its files open, so that it loses no line when
-they are rotated while it reads.
+`kubelet.logs.container_log` writes them by a `RotatingFile`, `log_reader` reads them by a `LogCursor`. A cursor keeps
+its files open, so that it loses no line when they are rotated while it reads.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 CHUNK_BYTES: Final = 1 << 18
 """The size of one read of a file."""
-_ROTATED: Final = ".1"
+_ROTATED_SUFFIX: Final = ".1"
 """The end of the name of the file with the older lines."""
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class RotatingFile:
         self._path = path
         self._max_bytes = max_bytes
         self._file: BinaryIO | None = None
-        self._bytes = 0
+        self._bytes = 0  # the size of the open file
         self._has_failed = False
 
     def write(self, data: bytes) -> None:
@@ -46,7 +46,7 @@ class RotatingFile:
         """Append `data`, and rotate or open the file before if need be. Raises OSError."""
         if self._bytes and self._bytes + len(data) > self._max_bytes:
             self.close()
-            os.replace(self._path, f"{self._path}{_ROTATED}")
+            os.replace(self._path, f"{self._path}{_ROTATED_SUFFIX}")
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self._path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115  kept open between writes
@@ -88,11 +88,11 @@ class LogCursor:
         self._path = path
         self._files: list[BinaryIO] = []  # the oldest first; the first one is read
         self._incomplete_line = b""
-        for candidate in (Path(f"{path}{_ROTATED}"), path):
+        for candidate in (Path(f"{path}{_ROTATED_SUFFIX}"), path):
             self._open(candidate)
 
     def seek_tail(self, lines: int) -> None:
-        """Move to the beginning of the last `lines` complete lines."""
+        """Before the first `read`: move to the beginning of the last `lines` lines, or of all. Raises OSError."""
         missing_lines = lines
         for index in reversed(range(len(self._files))):
             missing_lines = _seek_back(self._files[index], missing_lines)
@@ -108,21 +108,21 @@ class LogCursor:
                 *lines, self._incomplete_line = (self._incomplete_line + chunk).split(b"\n")
                 if lines:
                     return lines
-            elif len(self._files) > 1 or self._has_rotated():
+            elif len(self._files) > 1 or self._open_rotated():
                 self._close_oldest(1)
             else:
                 return []
-        self._open(self._path)
+        self._open(self._path)  # no file existed before
         return self.read() if self._files else []
 
     def close(self) -> None:
         """Close the files."""
         self._close_oldest(len(self._files))
 
-    def _has_rotated(self) -> bool:
-        """Whether the log was rotated since the last file was opened; opens the newer files."""
+    def _open_rotated(self) -> bool:
+        """Open the files that are newer than the last one; returns whether there are any: the log was rotated."""
         open_inode = os.fstat(self._files[-1].fileno()).st_ino
-        for candidate in (Path(f"{self._path}{_ROTATED}"), self._path):
+        for candidate in (Path(f"{self._path}{_ROTATED_SUFFIX}"), self._path):
             if _inode(candidate) != open_inode:
                 self._open_newer(candidate, open_inode)
         return len(self._files) > 1

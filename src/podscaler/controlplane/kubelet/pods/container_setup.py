@@ -1,14 +1,15 @@
 """Prepares the start of a container: its configuration, directories, mounts and cgroup.
 
-`pod_worker` calls `prepare` before each start, as kubelet calls generateContainerConfig. Pods and containers are the
-API's JSON objects (core/v1 Pod, Container). A field of the spec that this machine cannot satisfy is a
-ContainerConfigError with the reason. A new field of the container's process: a field of `ContainerConfig`, set in
-`prepare`.
+`kubelet.pods.pod_worker` calls `prepare` before each start, as kubelet calls generateContainerConfig, and `find_user`
+and `port_plan` for the pod's port map. Pods and containers are the API's JSON objects (core/v1 Pod, Container). A field
+of the spec that this machine cannot satisfy is a ContainerConfigError with the reason. A new field of the container's
+process: a field of `ContainerConfig`, set in `prepare`, and an entry of the launcher's plan if the launcher acts on it.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_container.go (kubelet); SecurityContext and PodSecurityContext (API
 reference).
-Differs: without runAsUser a container runs as the user of `up`, not as the image's; without runAsGroup its group is
-that user's own, not 0.
+Differs: without runAsUser a container runs as the user of `up`, unless its image is mapped with a user
+(`launching.image_map`), or it has runAsNonRoot and `up` is root; without runAsGroup its group is the user's own, not 0.
+Of the security contexts only users, groups and runAsNonRoot have an effect.
 """
 
 import os
@@ -36,10 +37,11 @@ from podscaler.controlplane.registry.registry import Object
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
+"""Waiting reasons of containers that cannot be created; others are CreateContainerConfigError."""
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod
 MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
 """The folders of the machine in the root file system of an image."""
-NON_ROOT_USER: Final = 65532
+NON_ROOT_UID: Final = 65532
 """The user of containers with `runAsNonRoot` and without `runAsUser`, where `up` is root; `nonroot` of many images."""
 SERVICE_ACCOUNT_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """The path at which client libraries read the token of their service account."""
@@ -68,7 +70,7 @@ async def prepare(
     user = find_user(deps, pod, container)
     ports = port_plan(deps, pod, container, user)
     env = _environment(deps, pod, container, placement=placement, ports=ports, user=user)
-    container = _without_impossible_mounts(deps, container)
+    mountable = _without_impossible_mounts(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
     named_folder = _named_work_folder(deps, container, image)
     config = ContainerConfig(
@@ -80,7 +82,7 @@ async def prepare(
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
-        max_processes=deps.capabilities.processes.limit_of_user(user.uid if user else None),
+        max_processes=deps.capabilities.process_limits.limit_of_user(user.uid if user else None),
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
@@ -88,17 +90,18 @@ async def prepare(
         hostname=host_names.host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
+        # the folders of Python may be below one that this user may not search, such as the home of `up`
         may_search = partial(_may_search, user)
         config = replace(config, revealed=await deps.threads.run(images.closed_folders, may_search))
-    make_name_mounts = _name_mounts_maker(deps, pod, container, placement)
+    write_name_files = _name_files_writer(deps, pod, container, placement)
     config = await deps.threads.run(
         _with_mounts,
         deps,
         pod,
-        container,
+        mountable,
         volume_paths=volume_paths,
         config=config,
-        make_name_mounts=make_name_mounts,
+        write_name_files=write_name_files,
     )
     if deps.cgroups is None:
         return config
@@ -125,9 +128,9 @@ def find_user(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str
     return container_user(
         pod,
         container,
-        user=capabilities.user,
-        may_change=capabilities.may_change_user,
-        image_user=image.user if image else None,
+        up_uid=capabilities.user,
+        may_change_user=capabilities.may_change_user,
+        image_uid=image.user if image else None,
     )
 
 
@@ -135,44 +138,47 @@ def container_user(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    user: int,
-    may_change: bool,
-    image_user: int | None = None,
+    up_uid: int,
+    may_change_user: bool,
+    image_uid: int | None = None,
 ) -> ContainerUser | None:
     """The ids that the container runs with, None for those of `up`.
 
     Args:
-        user: the numeric id that `up` runs as.
-        may_change: whether containers may run as another user.
-        image_user: the id of the image's user, where the container names none.
+        up_uid: the numeric id that `up` runs as.
+        may_change_user: whether containers may run as another user.
+        image_uid: the id of the image's user, None if it names none; used where the container has no runAsUser.
 
     Raises ContainerConfigError.
     """
     pod_context = pod["spec"].get("securityContext") or {}
     context = {**pod_context, **(container.get("securityContext") or {})}
-    run_as_user, run_as_group = context.get("runAsUser", image_user), context.get("runAsGroup")
-    if context.get("runAsNonRoot") and run_as_user is None and user == 0 and may_change:
-        run_as_user = NON_ROOT_USER
-    effective_user = user if run_as_user is None else run_as_user
-    if context.get("runAsNonRoot") and effective_user == 0:
+    run_as_user, run_as_group = context.get("runAsUser", image_uid), context.get("runAsGroup")
+    if context.get("runAsNonRoot") and run_as_user is None and up_uid == 0 and may_change_user:
+        run_as_user = NON_ROOT_UID
+    effective_uid = up_uid if run_as_user is None else run_as_user
+    if context.get("runAsNonRoot") and effective_uid == 0:
         raise ContainerConfigError(f'container "{container["name"]}" has runAsNonRoot and would run as root')
-    changes_user = run_as_user not in (None, user)
+    changes_user = run_as_user not in (None, up_uid)
     if not changes_user and run_as_group is None:
         return None
-    if not may_change:
+    if not may_change_user:
         setting = f"runAsUser {run_as_user}" if changes_user else f"runAsGroup {run_as_group}"
         raise ContainerConfigError(
-            f"{setting} is not possible here: `podscaler up` runs as user {user} and may not change users"
+            f"{setting} is not possible here: `podscaler up` runs as user {up_uid} and may not change users"
         )
     supplementary_groups = tuple(pod_context.get("supplementalGroups") or ())
     if pod_context.get("fsGroup") is not None:
         supplementary_groups += (pod_context["fsGroup"],)
-    group = run_as_group if run_as_group is not None else own_group(effective_user)
-    return ContainerUser(effective_user, group, supplementary_groups)
+    group = run_as_group if run_as_group is not None else primary_group(effective_uid)
+    return ContainerUser(effective_uid, group, supplementary_groups)
 
 
 def _may_search(user: ContainerUser, folder: Path) -> bool:
-    """Whether the ids permit to search a folder of this machine. Blocks. Raises OSError."""
+    """Whether the ids permit to search a folder of this machine; as in the kernel, the first class that fits decides.
+
+    Blocks. Raises OSError.
+    """
     folder_status = folder.stat()
     if user.uid in (0, folder_status.st_uid):
         return user.uid == 0 or bool(folder_status.st_mode & stat.S_IXUSR)
@@ -181,12 +187,12 @@ def _may_search(user: ContainerUser, folder: Path) -> bool:
     return bool(folder_status.st_mode & stat.S_IXOTH)
 
 
-def own_group(user: int) -> int:
+def primary_group(uid: int) -> int:
     """The primary group of a user of this machine; for an unknown user, the group of the same number."""
     try:
-        return pwd.getpwuid(user).pw_gid
+        return pwd.getpwuid(uid).pw_gid
     except KeyError:
-        return user
+        return uid
 
 
 def _environment(
@@ -244,7 +250,7 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
         image: the command of its image, None for an unknown image.
         env: the container's environment.
 
-    Raises ContainerConfigError for an unknown image without a command.
+    Raises ContainerConfigError for a container without `command` whose image is unknown or has no entry point.
     """
     command, args = container.get("command") or [], container.get("args") or []
     if command:
@@ -270,7 +276,7 @@ def has_own_network(deps: Dependencies, pod: Mapping[str, Any]) -> bool:
 def port_plan(
     deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], user: ContainerUser | None
 ) -> PortPlan:
-    """The ports of a container that runs as `user` (None: as `up`)."""
+    """The ports of a container that runs as `user` (None: as `up`), and those that are bound in their place."""
     image = deps.resolve_image(container.get("image", ""))
     uid = user.uid if user else None
     lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(uid)
@@ -313,19 +319,19 @@ def _own_work_folder(deps: Dependencies, pod: Mapping[str, Any], container: Mapp
     return deps.paths.work(pod["metadata"]["uid"], container["name"])
 
 
-def _name_mounts_maker(
+def _name_files_writer(
     deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], placement: PodPlacement
 ) -> Callable[[Collection[str]], tuple[Mount, ...]] | None:
-    """A function that makes the mounts of `name_files` (resolv.conf, hosts); None if this machine cannot mount them.
+    """A function that writes resolv.conf and hosts, and returns their mounts; None if this machine cannot mount them.
 
-    Its argument are the container's own mount paths. It blocks.
+    It takes the container's own mount paths, blocks, and raises OSError.
     """
     if deps.capabilities.mount_error:
         return None
     return partial(
-        name_files.mounts,
+        name_files.write,
         pod,
-        deps.paths.names(pod["metadata"]["uid"], container["name"]),
+        deps.paths.name_files(pod["metadata"]["uid"], container["name"]),
         pod_ip=placement.pod_ip,
         nameserver=deps.settings.nameserver,
         services=() if deps.settings.nameserver else deps.registry.list("services"),
@@ -339,13 +345,13 @@ def _with_mounts(
     *,
     volume_paths: Mapping[str, str],
     config: ContainerConfig,
-    make_name_mounts: Callable[[Collection[str]], tuple[Mount, ...]] | None,
+    write_name_files: Callable[[Collection[str]], tuple[Mount, ...]] | None,
 ) -> ContainerConfig:
     """`config` with its mounts. The container's directories exist when this returns. Blocks.
 
     Args:
         volume_paths: volume name -> path on this machine.
-        make_name_mounts: the result of `_name_mounts_maker`.
+        write_name_files: the result of `_name_files_writer`.
 
     Raises ContainerConfigError, OSError.
     """
@@ -354,9 +360,9 @@ def _with_mounts(
     if config.user is not None and deps.capabilities.may_change_user:
         os.chown(work_folder, config.user.uid, config.user.gid)
     machine_mounts = tuple(Mount(path, path, read_only=False) for path in MACHINE_FOLDERS) if config.root else ()
-    mounts = machine_mounts + volumes.mounts(pod, container, volume_paths, config.env)
-    if make_name_mounts is not None:
-        mounts += make_name_mounts([mount.target for mount in mounts])
+    mounts = machine_mounts + volumes.prepare_mounts(pod, container, volume_paths, config.env)
+    if write_name_files is not None:
+        mounts += write_name_files([mount.target for mount in mounts])
     if not mounts:
         return config
     scratch = deps.paths.scratch(pod["metadata"]["uid"], container["name"])
@@ -366,7 +372,7 @@ def _with_mounts(
 
 def _make_cgroup(deps: Dependencies, cgroups: Cgroups, container: Mapping[str, Any], container_id: str) -> str:
     """Make the container's cgroup with its limits, and return its directory. Blocks. Raises ContainerConfigError."""
-    pids_max = deps.capabilities.processes.limit_of_container()
+    pids_max = deps.capabilities.process_limits.limit_of_container()
     try:
         return str(cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))
     except OSError as error:

@@ -1,14 +1,14 @@
 """Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
 
-`pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
+`kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
 
 1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
    container) or has started (sidecar: its process runs, and its startup probe has succeeded).
 2. Regular containers are started together after all init containers.
-3. A container that has exited is restarted by its policy, from `retry_at_ns` on. Sidecars are restarted as long as
-   other containers of the pod run or are to run.
+3. A container that has exited is restarted from `start_due_ns` on, which `container_state` sets by its policy. Sidecars
+   are restarted as long as other containers of the pod run or are to run.
 4. The pod is terminated when an init container has failed finally, when all regular containers have terminated
-   finally, or when the caller says so (deleted, past its deadline, the node stops). All containers but sidecars are
+   finally, or with `terminating` (deleted, past its deadline, the node stops). All containers but sidecars are
    stopped at once, then the sidecars one by one, the last first. The pod has an outcome when no container runs.
 
 Source: Pod Lifecycle, Init Containers, Sidecar Containers (Kubernetes documentation); computePodActions (kubelet).
@@ -44,7 +44,7 @@ class PodActions:
 def compute_pod_actions(
     containers: Sequence[ContainerState], *, initialized: bool, terminating: bool, now_ns: int
 ) -> PodActions:
-    """The next actions for the pod.
+    """The next actions for the pod; the same states give the same actions until the caller has carried them out.
 
     Args:
         containers: all containers, init containers and sidecars first, in the manifest's order.
@@ -53,10 +53,11 @@ def compute_pod_actions(
     """
     if terminating or _is_over(containers):
         return _terminate(containers, initialized=initialized)
-    is_initialized, eligible = (True, list(containers)) if initialized else _eligible(containers)
+    # once initialized, all containers are eligible: init containers that have succeeded are not startable
+    is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
     startable = [c for c in eligible if _is_startable(c)]
-    due_now = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
-    later_ns = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
+    due_now = [c for c in startable if (c.start_due_ns or 0) <= now_ns]
+    later_ns = [c.start_due_ns for c in startable if c.start_due_ns is not None and c.start_due_ns > now_ns]
     return PodActions(
         start=tuple(c.name for c in due_now),
         wake_at_ns=min(later_ns, default=None),
@@ -64,7 +65,7 @@ def compute_pod_actions(
     )
 
 
-def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[ContainerState]]:
+def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
     """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:
@@ -82,7 +83,8 @@ def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[Containe
 
 
 def _is_startable(container: ContainerState) -> bool:
-    return not container.is_running and container.retry_at_ns is not None
+    """Whether the container may be started, now or at its `start_due_ns`."""
+    return not container.is_running and container.start_due_ns is not None
 
 
 def _has_succeeded(container: ContainerState) -> bool:

@@ -1,7 +1,7 @@
 """The conditions of a pod: PodReadyToStartContainers, Initialized, Ready, ContainersReady, PodScheduled.
 
-Called by `pod_status`. Pure. A condition keeps its lastTransitionTime while its status is the same; conditions of other
-types are kept unchanged.
+Called by `kubelet.pods.pod_status`. Pure. A condition keeps its lastTransitionTime while its status is the same;
+conditions of other types are kept unchanged.
 
 Source: Pod Lifecycle, "Pod conditions" and "Pod readiness" (Kubernetes documentation); PodCondition (API reference).
 """
@@ -14,7 +14,8 @@ from podscaler.base.clock import rfc3339
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role
 from podscaler.controlplane.registry.registry import Object
 
-_ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+_FINAL_REASONS = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+"""Final phase -> the reason of the conditions that are False in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class PodReadiness:
 
     Attributes:
         phase: the new status.phase.
-        initialized: whether all init containers have succeeded (sidecars: have started).
+        initialized: whether regular containers may run: all init containers have succeeded, all sidecars started.
         has_address: whether the pod has an IP address.
     """
 
@@ -53,11 +54,11 @@ def conditions(
     """
     former = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
-    containers_ready = _containers_ready(containers, readiness)
+    containers_ready = _containers_ready_condition(containers, readiness)
     own_drafts = [
-        ConditionDraft("PodReadyToStartContainers", readiness.has_address and readiness.phase not in _ENDED),
-        _initialized(containers, readiness),
-        _ready(pod, containers_ready, former),
+        ConditionDraft("PodReadyToStartContainers", readiness.has_address and readiness.phase not in _FINAL_REASONS),
+        _initialized_condition(containers, readiness),
+        _ready_condition(pod, containers_ready, former),
         containers_ready,
         ConditionDraft("PodScheduled", True),
     ]
@@ -66,28 +67,28 @@ def conditions(
     return own_conditions + [condition for type_, condition in former.items() if type_ not in own_types]
 
 
-def _initialized(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
-    """The condition Initialized: all init containers have ended, all sidecars have started."""
+def _initialized_condition(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
+    """The condition Initialized: all init containers have succeeded, all sidecars have started."""
     if readiness.phase == "Succeeded":
         return ConditionDraft("Initialized", True, "PodCompleted")
-    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_initialized(c)]
+    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_complete(c)]
     if readiness.initialized or not incomplete:  # a pod may end before `initialized` is set
         return ConditionDraft("Initialized", True)
     message = f"containers with incomplete status: [{' '.join(incomplete)}]"
     return ConditionDraft("Initialized", False, "ContainersNotInitialized", message)
 
 
-def _is_initialized(container: ContainerState) -> bool:
+def _is_complete(container: ContainerState) -> bool:
     """Whether a sidecar has started, or an init container has succeeded."""
     if container.role is Role.SIDECAR:
         return container.started
     return container.is_final and container.exit_code == 0
 
 
-def _containers_ready(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
+def _containers_ready_condition(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
     """The condition ContainersReady, with the names of those that are not."""
-    if readiness.phase in _ENDED:
-        return ConditionDraft("ContainersReady", False, _ENDED[readiness.phase])
+    if readiness.phase in _FINAL_REASONS:
+        return ConditionDraft("ContainersReady", False, _FINAL_REASONS[readiness.phase])
     unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
     if unready:
         return ConditionDraft(
@@ -96,7 +97,9 @@ def _containers_ready(containers: Iterable[ContainerState], readiness: PodReadin
     return ConditionDraft("ContainersReady", readiness.initialized)
 
 
-def _ready(pod: Object, containers_ready: ConditionDraft, former: Mapping[str, Mapping[str, Any]]) -> ConditionDraft:
+def _ready_condition(
+    pod: Object, containers_ready: ConditionDraft, former: Mapping[str, Mapping[str, Any]]
+) -> ConditionDraft:
     """The condition Ready: ContainersReady and all readiness gates.
 
     Args:

@@ -1,6 +1,6 @@
 """Records events of pods and their containers.
 
-`pod_worker` and `simulated_pod` use it. Reasons and messages are kubelet's where it has such an event.
+`kubelet.pods.pod_worker` and `simulated_pod` use it. Reasons and messages are kubelet's where it has such an event.
 
 Source: pkg/kubelet/events/event.go (kubelet).
 """
@@ -20,24 +20,24 @@ class PodEvents:
         self._recorder = recorder
         self._pod = pod
 
-    def of_pod(self, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+    def record_pod_event(self, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """Record an event of the pod."""
         self._recorder.event(self._pod, type, reason, message)
 
-    def of_container(self, name: str, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+    def record_container_event(self, name: str, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """Record an event of one container."""
         self._recorder.event(self._pod, type, reason, message, field_path=field_path(self._pod, name))
 
-    def started(self, name: str) -> None:
+    def record_started(self, name: str) -> None:
         """Record that a container was created and started."""
-        self.of_container(name, "Normal", "Created", f"Created container: {name}")
-        self.of_container(name, "Normal", "Started", f"Started container {name}")
+        self.record_container_event(name, "Normal", "Created", f"Created container: {name}")
+        self.record_container_event(name, "Normal", "Started", f"Started container {name}")
 
-    def backing_off(self, container: ContainerState) -> None:
-        """Record BackOff if the container is in CrashLoopBackOff."""
+    def record_back_off(self, container: ContainerState) -> None:
+        """Record BackOff if the container is in CrashLoopBackOff; called after each exit."""
         if isinstance(container.state, Waiting) and container.state.reason == "CrashLoopBackOff":
             message = f"Back-off restarting failed container {container.name} in pod {pod_text(self._pod)}"
-            self.of_container(container.name, "Warning", "BackOff", message)
+            self.record_container_event(container.name, "Warning", "BackOff", message)
 
 
 def field_path(pod: Mapping[str, Any], name: str) -> str:

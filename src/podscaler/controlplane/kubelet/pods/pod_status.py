@@ -1,7 +1,8 @@
 """Computes the core/v1 PodStatus from the states of a pod's containers.
 
-`pod_writer` calls it and writes the result where it differs. Pure. Transition times, and fields and conditions of other
-writers (conditions of readiness gates, ...), are taken from the former status.
+`kubelet.pods.pod_writer` calls `pod_status` and writes the result where it differs. Pure. Transition times, and fields
+and conditions of other writers (conditions of readiness gates, ...), are taken from the former status.
+`restored_containers` is the inverse for containers: it reads what `container_status` writes.
 
 Source: PodStatus and ContainerStatus (API reference); Pod Lifecycle (Kubernetes documentation).
 """
@@ -24,8 +25,8 @@ from podscaler.controlplane.kubelet.pods.pod_actions import Outcome
 from podscaler.controlplane.registry.registry import Object
 
 CONTAINER_ID_SCHEME = "podscaler://"
-NEVER = "1970-01-01T00:00:00Z"
-"""The startedAt of a container that could not be started."""
+_NOT_STARTED_AT = "1970-01-01T00:00:00Z"
+"""The startedAt of a container that could not be started, as container runtimes report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PodStatusFacts:
 
     Attributes:
         pod_ip: empty before the pod has an address.
-        started_ns: when this node started to work on the pod.
+        started_ns: when this node started to work on the pod; becomes status.startTime unless that is set.
         initialized: whether the init containers are done.
         outcome: the phase in which the pod has ended, None while it runs.
         reason, message: why the node terminated it (`DeadlineExceeded`), else empty.
@@ -60,7 +61,7 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
     """
     former = pod.get("status") or {}
     status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
-    specs = _container_specs(pod["spec"])
+    specs = container_specs(pod["spec"])
     init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
     main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
     status["phase"] = phase(containers, facts)
@@ -93,10 +94,12 @@ _OWN_FIELDS = frozenset(
 
 
 def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
-    """The pod's phase: Pending, Running, Succeeded or Failed."""
+    """The pod's phase: the outcome, or Pending until all regular containers have started once, then Running."""
     if facts.outcome is not None:
         return facts.outcome
-    has_unstarted = any(c.role is Role.MAIN and isinstance(c.state, Waiting) and c.last is None for c in containers)
+    has_unstarted = any(
+        c.role is Role.MAIN and isinstance(c.state, Waiting) and c.last_termination is None for c in containers
+    )
     return "Pending" if has_unstarted or not facts.initialized else "Running"
 
 
@@ -105,11 +108,11 @@ def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Obje
     status: Object = {
         "name": container.name,
         "state": _state_json(container.state),
-        "lastState": _state_json(container.last) if container.last else {},
+        "lastState": _state_json(container.last_termination) if container.last_termination else {},
         "ready": is_ready(container),
         "restartCount": container.restart_count,
         "image": spec.get("image", ""),
-        "imageID": f"{CONTAINER_ID_SCHEME}image/{spec.get('image', '')}" if container.ran else "",
+        "imageID": f"{CONTAINER_ID_SCHEME}image/{spec.get('image', '')}" if container.start_tried else "",
         "started": container.started,
     }
     if container_id := _container_id(container):
@@ -124,7 +127,7 @@ def is_ready(container: ContainerState) -> bool:
     return container.ready
 
 
-def _container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The core/v1 Containers of a PodSpec, init containers too, by name."""
     containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
     return {container["name"]: container for container in containers}
@@ -141,7 +144,7 @@ def _addresses(facts: PodStatusFacts) -> Object:
 def _container_id(container: ContainerState) -> str:
     """The id of the present start of a container, or of the last one if it waits; empty if it never ran."""
     if isinstance(container.state, Waiting):
-        return container.last.container_id if container.last else ""
+        return container.last_termination.container_id if container.last_termination else ""
     return container.state.container_id
 
 
@@ -160,7 +163,7 @@ def _terminated_json(state: Terminated) -> Object:
     terminated: Object = {"exitCode": state.exit_code, "reason": state.reason}
     if state.message:
         terminated["message"] = state.message
-    terminated["startedAt"] = rfc3339(state.started_ns) if state.started_ns else NEVER
+    terminated["startedAt"] = rfc3339(state.started_ns) if state.started_ns else _NOT_STARTED_AT
     terminated["finishedAt"] = rfc3339(state.finished_ns)
     if state.container_id:
         terminated["containerID"] = CONTAINER_ID_SCHEME + state.container_id

@@ -1,9 +1,10 @@
 """The worker of one pod: runs its containers from the binding to the node until the pod is gone.
 
-`node_agent` makes a `PodWorker` for each pod and runs it as a task. Everything that happens (a new version of the
-object, the exit of a process, the verdict of a probe, a deadline) changes the worker's state and wakes it. A sync then
-computes the next actions (`pod_actions`), starts and stops containers, and writes the status if it has changed. A sync
-does not wait for containers to start or stop, so that each pod reacts at once.
+`kubelet.node_agent` makes a `PodWorker` for each pod and runs it as a task. Everything that happens (a new version of
+the object, the exit of a process, the verdict of a probe, a deadline) changes the worker's state and wakes it. A sync
+then computes the next actions (`pod_actions`), starts and stops containers, and writes the status if it has changed. A
+sync does not wait for containers to start or stop, so that each pod reacts at once. A new cause to end a pod: a call of
+`_terminate`.
 
 Rules:
 
@@ -20,7 +21,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, cast
+from typing import Any, Final
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import PodscalerError, StatusError
@@ -30,12 +31,13 @@ from podscaler.controlplane.kubelet.containers.container_state import ContainerS
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies, release_address
 from podscaler.controlplane.kubelet.containers.pod_termination import PodTermination
 from podscaler.controlplane.kubelet.launching import container_ports
-from podscaler.controlplane.kubelet.pods import container_setup, pod_actions, restored_containers
+from podscaler.controlplane.kubelet.pods import container_setup, pod_actions, pod_status, restored_containers
 from podscaler.controlplane.kubelet.pods.pod_actions import PodActions
 from podscaler.controlplane.kubelet.pods.pod_events import PodEvents, pod_text
 from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
 from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
 from podscaler.controlplane.kubelet.pods.worker import RunningProcess
+from podscaler.controlplane.kubelet.probes.probe_loop import ContainerEvent
 from podscaler.controlplane.kubelet.processes.notification import Notification
 from podscaler.controlplane.kubelet.processes.processes import StartFailure
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
@@ -44,8 +46,8 @@ from podscaler.controlplane.registry.registry import Object
 
 WRITE_RETRY_NS: Final = NANOSECONDS
 """The delay after which a status that could not be written is written again."""
-VISIBLE_NS: Final = NANOSECONDS // 2
-"""How long a pod that is deleted with a grace period is kept at least, however soon its processes end."""
+VISIBLE_MIN_NS: Final = NANOSECONDS // 2
+"""How long a pod whose deletion with a grace period is seen is kept at least, however soon its processes end."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,14 +65,14 @@ class PodWorker:
         self._now_ns = deps.clock.now_ns
         self._started_ns = self._now_ns()
         self._containers = {c.name: c for c in restored_containers.restore(pod, now_ns=self._started_ns)}
-        self._specs = _container_specs(pod)
-        self._runs: dict[str, ContainerRun] = {}
-        self._starting: set[str] = set()
+        self._specs = pod_status.container_specs(pod["spec"])
+        self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
+        self._starting: set[str] = set()  # names of the containers whose start is in progress
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
         self._is_initialized = False
         self._termination: PodTermination | None = None
-        self._deleted_at_ns: int | None = None
-        self._is_removed = False
+        self._deletion_seen_ns: int | None = None
+        self._is_object_gone = False
         self._is_node_stopping = False
         self._pod_ip = ""
         self._outcome: pod_actions.Outcome | None = None
@@ -84,14 +86,14 @@ class PodWorker:
     def update(self, pod: Object) -> None:
         """Take over a new version of the object."""
         self._pod = pod
-        former_specs, self._specs = self._specs, _container_specs(pod)
+        former_specs, self._specs = self._specs, pod_status.container_specs(pod["spec"])
         self._restart_changed(former_specs)
         self._apply_deletion()
         self._wakeup.notify()
 
     def forget(self) -> None:
         """Terminate the pod at once: its object is gone."""
-        self._is_removed = True
+        self._is_object_gone = True
         self._terminate(pod_termination.REMOVED_GRACE_S)
 
     def shut_down(self) -> None:
@@ -100,11 +102,11 @@ class PodWorker:
         self._terminate(min(self._deps.settings.stop_grace_s, pod_termination.own_grace_s(self._pod)))
 
     def container_started(self, name: str) -> None:
-        """Set `started`."""
+        """Set `ContainerState.started`."""
         self._set_state(replace(self._containers[name], started=True))
 
     def container_ready(self, name: str, *, ready: bool) -> None:
-        """Set the readiness of the container."""
+        """Set `ContainerState.ready`."""
         self._set_state(replace(self._containers[name], ready=ready))
 
     def container_ended(self, name: str, end: Terminated) -> None:
@@ -112,19 +114,17 @@ class PodWorker:
         self._runs.pop(name, None)
         self._apply_exit(name, end)
 
-    def container_event(self, name: str, event: tuple[str, str, str]) -> None:
+    def container_event(self, name: str, event: ContainerEvent) -> None:
         """Record an event of the container."""
         type_, reason, message = event
-        self._events.of_container(name, cast(Literal["Normal", "Warning"], type_), reason, message)
+        self._events.record_container_event(name, type_, reason, message)
 
-    def running(self) -> list[RunningProcess]:
+    def running_processes(self) -> list[RunningProcess]:
         """The containers that have a process now."""
         return [
-            RunningProcess(
-                name, container_run.started.process.pid, container_run.started.started_ns, container_run.commands
-            )
+            RunningProcess(name, started.process.pid, started.started_ns, container_run.command_pids)
             for name, container_run in self._runs.items()
-            if container_run.started
+            if (started := container_run.started) is not None
         ]
 
     def find_run(self, name: str) -> ContainerRun | None:
@@ -140,7 +140,7 @@ class PodWorker:
         """Run the pod; returns when its object is gone or the node stops, and no container runs."""
         while True:
             wake_at_ns = await self._sync()
-            if self._outcome is not None and (self._is_removed or self._is_node_stopping):
+            if self._outcome is not None and (self._is_object_gone or self._is_node_stopping):
                 return
             await self._wakeup.wait(wake_at_ns)
 
@@ -171,7 +171,7 @@ class PodWorker:
     def _check_active_deadline(self) -> int | None:
         """Terminate the pod if its activeDeadlineSeconds are over.
 
-        Returns the deadline (ns) if they are not, and None for a pod without a deadline, or one that ends anyway.
+        Returns the deadline (ns) if they are not; None without one, and where the pod is terminated or has ended.
         """
         deadline_ns = pod_termination.active_deadline_ns(self._pod, started_ns=self._started_ns)
         if deadline_ns is None or self._termination is not None or self._outcome is not None:
@@ -179,7 +179,7 @@ class PodWorker:
         if deadline_ns > self._now_ns():
             return deadline_ns
         self._terminate(pod_termination.own_grace_s(self._pod), "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
-        self._events.of_pod("Normal", "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
+        self._events.record_pod_event("Normal", "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
         return None
 
     def _start_containers(self, actions: PodActions) -> None:
@@ -187,7 +187,7 @@ class PodWorker:
         for name in actions.start:
             if name not in self._starting:
                 self._starting.add(name)
-                self._deps.background.start(self._start(name), f"start of {name} in {pod_text(self._pod)}")
+                self._deps.background.start(self._start_container(name), f"start of {name} in {pod_text(self._pod)}")
 
     def _stop_containers(self, actions: PodActions) -> None:
         """Begin to stop the containers of `actions.stop`; for those that stop already, the deadline can get nearer."""
@@ -214,10 +214,10 @@ class PodWorker:
         return self._now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
 
     def _set_outcome(self, actions: PodActions) -> None:
-        """Set the outcome when the pod has ended, and release its address."""
+        """Set the outcome when the pod has ended, and release its address, which needs a task only with a namespace."""
         if actions.outcome is None or self._starting or self._outcome is not None:
             return
-        is_past_deadline = self._termination is not None and bool(self._termination.reason)
+        is_past_deadline = self._termination is not None and bool(self._termination.reason)  # no other cause has one
         self._outcome = "Failed" if is_past_deadline else actions.outcome
         uid = self._pod["metadata"]["uid"]
         if self._deps.pod_networks is None:
@@ -226,8 +226,8 @@ class PodWorker:
             self._deps.background.start(release_address(self._deps, uid), f"release of the address of pod {uid}")
 
     async def _write(self) -> None:
-        """Write the status; a pod that is deleted and has ended is removed from the registry."""
-        if self._is_removed or self._is_node_stopping:
+        """Write the status; remove a pod that is being deleted and has ended from the registry. Raises StatusError."""
+        if self._is_object_gone or self._is_node_stopping:  # rule 3: the status is kept
             return
         finished_termination = self._termination if self._outcome is not None else None
         facts = PodStatusFacts(
@@ -245,21 +245,21 @@ class PodWorker:
             await self._writer.remove()
 
     async def _await_visibility(self) -> None:
-        """Wait until clients have had time to see that a pod is being deleted, which takes kubelet longer."""
-        if self._deleted_at_ns is not None and pod_termination.deletion_grace_s(self._pod):
-            remaining_ns = self._deleted_at_ns + VISIBLE_NS - self._now_ns()
+        """Wait until clients that poll have seen the deletionTimestamp, as with a kubelet, which takes longer."""
+        if self._deletion_seen_ns is not None and pod_termination.deletion_grace_s(self._pod):
+            remaining_ns = self._deletion_seen_ns + VISIBLE_MIN_NS - self._now_ns()
             await self._deps.clock.sleep(max(remaining_ns, 0) / NANOSECONDS)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    async def _start(self, name: str) -> None:
+    async def _start_container(self, name: str) -> None:
         """Start one container; a failure becomes its state (rule 1)."""
         try:
             await self._start_process(name)
         except ContainerConfigError as error:
             self._apply_failed_creation(name, error)
         except StartFailure as failure:
-            self._events.of_container(name, "Warning", "Failed", f"Error: {failure}")
+            self._events.record_container_event(name, "Warning", "Failed", f"Error: {failure}")
             end = Terminated(container_state.START_ERROR_EXIT_CODE, "StartError", self._now_ns(), message=str(failure))
             self._apply_exit(name, end)
         except Exception as error:  # rule 1: a full disk, an exhausted address block, or a bug
@@ -274,15 +274,15 @@ class PodWorker:
             self._wakeup.notify()
 
     async def _start_process(self, name: str) -> None:
-        """Prepare a container and start its process.
+        """Prepare a container and start its process; only prepare it if the pod is terminated meanwhile.
 
-        Raises ContainerConfigError, StartFailure, OSError, and the errors of the registry and of pod networks.
+        Raises ContainerConfigError, StartFailure, OSError, StatusError (port map), PodNetworkError, AddressesExhausted.
         """
         spec = self._specs[name]
-        placement = self._placement()
+        placement = self._ensure_placement()
         mapped = container_ports.mapped_ports(self._port_plan(container) for container in self._specs.values())
         if self._deps.port_translator is None:
-            await self._writer.annotate_port_map(mapped)
+            await self._writer.replace_port_map(mapped)
         else:  # keep the ports that a container has bound without declaring them
             await self._writer.extend_port_map(mapped)
         if container_setup.has_own_network(self._deps, self._pod) and self._deps.pod_networks is not None:
@@ -300,14 +300,14 @@ class PodWorker:
         if self._termination is not None:
             return
         container = self._containers[name]
-        started = await container_run.start(container_id, container.restart_count + (1 if container.ran else 0))
+        started = await container_run.start(container_id, container.restart_count + (1 if container.start_tried else 0))
         self._runs[name] = container_run
         self._set_state(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
-        self._events.started(name)
+        self._events.record_started(name)
         container_run.run_hooks_and_probes()
 
-    def _placement(self) -> PodPlacement:
-        """The pod's addresses; its own is allocated at the first call."""
+    def _ensure_placement(self) -> PodPlacement:
+        """The pod's addresses; allocates its own at the first call, if possible that of its status."""
         status = self._pod.get("status") or {}
         if self._pod["spec"].get("hostNetwork"):
             self._pod_ip = self._deps.addresses.node_address
@@ -319,11 +319,11 @@ class PodWorker:
         )
 
     def _port_plan(self, spec: Mapping[str, Any]) -> container_ports.PortPlan:
-        """The ports of a container; none if its user is not possible here."""
+        """The ports of a container; none if it cannot run as the user of its spec."""
         try:
             user = container_setup.find_user(self._deps, self._pod, spec)
         except ContainerConfigError:
-            return container_ports.PortPlan()  # raised again when that container itself is started
+            return container_ports.PortPlan()  # the error is raised again when that container itself is started
         return container_setup.port_plan(self._deps, self._pod, spec, user)
 
     async def _get_volume_paths(self, placement: PodPlacement) -> Mapping[str, str]:
@@ -353,7 +353,7 @@ class PodWorker:
             raise disk_error from error
         finally:
             has_failed = task.done() and (task.cancelled() or task.exception() is not None)
-            if self._volumes_task is task and has_failed:
+            if self._volumes_task is task and has_failed:  # else another start has begun a new task already
                 self._volumes_task = None
 
     async def refresh_volumes(self, resource: str, name: str) -> None:
@@ -367,13 +367,13 @@ class PodWorker:
         if task is None or not any(
             volume_files.has_object(pod_volume, resource, name) for pod_volume in self._pod_volumes()
         ):
-            return  # the first start of a container finds the present content
+            return  # not created yet (that will read the present content), not needed any more, or not concerned
         deps = self._deps
         try:
             await asyncio.shield(task)
             await volumes.refresh(
                 self._pod,
-                self._placement(),
+                self._ensure_placement(),
                 (resource, name),
                 sources=self._volume_sources(),
                 paths=deps.paths,
@@ -393,14 +393,14 @@ class PodWorker:
         return self._pod["spec"].get("volumes") or []
 
     def _report_mount_error(self, task: "asyncio.Task[dict[str, str]]", error: ContainerConfigError) -> None:
-        """Record one event, however many containers wait for the volumes."""
+        """Record one event for a failed `task`, however many containers wait for it: the first one resets the task."""
         if self._volumes_task is task:
-            self._events.of_pod("Warning", "FailedMount", f"MountVolume.SetUp failed: {error.message}")
+            self._events.record_pod_event("Warning", "FailedMount", f"MountVolume.SetUp failed: {error.message}")
 
     def _apply_failed_creation(self, name: str, error: ContainerConfigError) -> None:
         """Set the waiting state of a container that cannot be created, with an event unless its volumes have one."""
         if error.reason != volume_files.MOUNT_REASON:
-            self._events.of_container(name, "Warning", "Failed", f"Error: {error.message}")
+            self._events.record_container_event(name, "Warning", "Failed", f"Error: {error.message}")
         container, now_ns = self._containers[name], self._now_ns()
         self._set_state(container_state.after_failed_creation(container, error.reason, error.message, now_ns=now_ns))
 
@@ -409,9 +409,9 @@ class PodWorker:
     def _apply_exit(self, name: str, end: Terminated) -> None:
         """Set the state of a container after its process has ended with `end`, or could not be started."""
         container = container_state.after_exit(
-            self._containers[name], end, may_restart=self._termination is None, pod=pod_text(self._pod)
+            self._containers[name], end, may_restart=self._termination is None, pod_text=pod_text(self._pod)
         )
-        self._events.backing_off(container)
+        self._events.record_back_off(container)
         self._set_state(container)
 
     def _set_state(self, container: ContainerState) -> None:
@@ -422,8 +422,8 @@ class PodWorker:
         """Terminate the pod if its object is being deleted."""
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:
-            if self._deleted_at_ns is None:
-                self._deleted_at_ns = self._now_ns()
+            if self._deletion_seen_ns is None:
+                self._deletion_seen_ns = self._now_ns()
             self._terminate(grace_s)
 
     def _terminate(self, grace_s: float, reason: str = "", message: str = "") -> None:
@@ -436,10 +436,3 @@ class PodWorker:
             self._termination, grace_s, now_ns=self._now_ns(), reason=reason, message=message
         )
         self._wakeup.notify()
-
-
-def _container_specs(pod: Object) -> dict[str, dict[str, Any]]:
-    """The core/v1 Containers of a pod, init containers too, by name."""
-    pod_spec = pod["spec"]
-    containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
-    return {container["name"]: container for container in containers}

@@ -1,8 +1,8 @@
 """Writes the status and the port map of one pod to the registry, if they have changed, and deletes the pod.
 
-`pod_worker`, `simulated_pod` and `container_setup` use it. Changes are compared with the stored object. Another pod of
-the same name (with another uid) is never changed. The port map is an annotation of the pod: declared port -> the port
-that its process has bound in its place (`podscaler.api.port_map`).
+`kubelet.pods.pod_worker`, `simulated_pod` and `container_setup` use it. Nothing is written where the stored object has
+the content already. Another pod of the same name (with another uid) is never changed. The port map is an annotation of
+the pod: declared port -> the port that its process has bound in its place (`podscaler.api.port_map`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,12 +39,12 @@ class PodWriter:
         if pod_status.pod_status(stored, containers, facts, now_ns=now_ns) == stored.get("status"):
             return
 
-        def change(pod: Object) -> None:
+        def set_status(pod: Object) -> None:
             pod["status"] = pod_status.pod_status(pod, containers, facts, now_ns=now_ns)
 
-        await self._change(change, subresource="status")
+        await self._mutate(set_status, subresource="status")
 
-    async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+    async def replace_port_map(self, mapped: Mapping[int, int]) -> None:
         """Replace the port map by `mapped` (declared port -> bound port). Raises StatusError."""
         await self._change_port_map(lambda _: mapped)
 
@@ -53,21 +53,21 @@ class PodWriter:
         await self._change_port_map(lambda former: {**former, **mapped})
 
     async def remove(self) -> None:
-        """Delete the object without a grace period; finalizers may keep it. Raises StatusError."""
+        """Delete the object without a grace period; finalizers may keep it. Raises StatusError, but not 404 and 409."""
         try:
             await self._registry.delete("pods", self._namespace, self._name, uid=self._uid, grace_period_s=0)
         except StatusError as error:
-            if error.code not in (404, 409):
+            if error.code not in (404, 409):  # 409: the name belongs to a pod with another uid
                 raise
 
     async def _change_port_map(self, new_map: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
-        """Change the annotation of translated ports; an empty map has none. Raises StatusError.
+        """Change the annotation with the port map; an empty map has no annotation. Raises StatusError.
 
         Args:
             new_map: the port map that replaces the former one.
         """
 
-        def change(pod: Object) -> None:
+        def set_annotation(pod: Object) -> None:
             annotations = pod["metadata"].setdefault("annotations", {})
             if ports := new_map(port_map.of(pod)):
                 annotations[port_map.ANNOTATION] = port_map.text(ports)
@@ -76,9 +76,9 @@ class PodWriter:
 
         stored = self.find()
         if stored is not None and new_map(port_map.of(stored)) != port_map.of(stored):
-            await self._change(change, subresource="")
+            await self._mutate(set_annotation, subresource="")
 
-    async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
+    async def _mutate(self, change: Callable[[Object], None], *, subresource: str) -> None:
         """Change the stored pod, if it is still the one with this uid; does nothing for a pod that is gone.
 
         Args:
@@ -88,12 +88,12 @@ class PodWriter:
         Raises StatusError.
         """
 
-        def change_own(pod: Object) -> None:
+        def change_if_same(pod: Object) -> None:
             if pod["metadata"]["uid"] == self._uid:
                 change(pod)
 
         try:
-            await self._registry.mutate("pods", self._namespace, self._name, change_own, subresource=subresource)
+            await self._registry.mutate("pods", self._namespace, self._name, change_if_same, subresource=subresource)
         except StatusError as error:
             if error.code != 404:
                 raise

@@ -19,7 +19,7 @@ from typing import Any
 from podscaler.api.machinery import instants
 from podscaler.controlplane.kubelet.containers import container_state
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Terminated, Waiting
-from podscaler.controlplane.kubelet.pods import pod_status
+from podscaler.controlplane.kubelet.pods.pod_status import CONTAINER_ID_SCHEME
 
 _UNKNOWN_MESSAGE = "the node was stopped while this container was running"
 
@@ -50,17 +50,17 @@ def _restore_container(
     """`container` with the state of its core/v1 ContainerStatus (None: it has none, and is unchanged)."""
     if container_status is None:
         return container
-    last = _find_terminated(container_status.get("lastState") or {})
+    last_termination = _find_terminated(container_status.get("lastState") or {})
     state = _restore_state(container_status.get("state") or {}, now_ns)
     restored = replace(
         container,
         state=container.state if state is None else state,
-        last=last,
-        ran=state is not None or last is not None,
+        last_termination=last_termination,
+        start_tried=state is not None or last_termination is not None,
         restart_count=container_status.get("restartCount", 0),
     )
-    if state is not None and not container_state.restarts(container.policy, state.exit_code):
-        return replace(restored, retry_at_ns=None)
+    if state is not None and not container_state.is_restarted(container.policy, state.exit_code):
+        return replace(restored, start_due_ns=None)
     return restored
 
 
@@ -84,7 +84,7 @@ def _find_terminated(state_json: Mapping[str, Any]) -> Terminated | None:
         reason=terminated.get("reason", ""),
         finished_ns=_instant_ns(terminated.get("finishedAt")),
         started_ns=_instant_ns(terminated.get("startedAt")),
-        container_id=terminated.get("containerID", "").removeprefix(pod_status.CONTAINER_ID_SCHEME),
+        container_id=terminated.get("containerID", "").removeprefix(CONTAINER_ID_SCHEME),
         message=terminated.get("message", ""),
     )
 
@@ -94,7 +94,7 @@ def _instant_ns(timestamp: str | None) -> int:
 
 
 def _reset_inits(containers: Sequence[ContainerState]) -> list[ContainerState]:
-    """Let the init containers that have succeeded run again, if a regular container will run (rule 3)."""
+    """The containers; those init containers that have succeeded are reset if a regular container will run (rule 3)."""
     if all(container.is_final for container in containers if container.role is Role.MAIN):
         return list(containers)
     return [_reset(container) if _is_succeeded_init(container) else container for container in containers]
@@ -105,5 +105,6 @@ def _is_succeeded_init(container: ContainerState) -> bool:
 
 
 def _reset(container: ContainerState) -> ContainerState:
-    last = container.state if isinstance(container.state, Terminated) else container.last
-    return replace(container, state=Waiting("PodInitializing"), last=last, retry_at_ns=0)
+    """The state of an init container that runs again; its termination becomes the last one."""
+    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
+    return replace(container, state=Waiting("PodInitializing"), last_termination=previous, start_due_ns=0)

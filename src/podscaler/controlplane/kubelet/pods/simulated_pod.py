@@ -2,7 +2,8 @@
 
 `node_agent` makes one in place of a `PodWorker`. The pod has an address, is Running at once, is ready
 `podscaler.dev/simulated-startup-seconds` (default 0) after its start, and is removed at once when it is deleted. A
-restart of the node does not change it. The resource metrics read its usage from other annotations.
+restart of the node does not change it. `podscaler.controlplane.metrics.resource` reads its usage from other
+annotations.
 """
 
 import logging
@@ -57,10 +58,10 @@ class SimulatedPod:
         self._wakeup.notify()
 
     def shut_down(self) -> None:
-        """End the worker: the node stops."""
+        """End the worker, as the node stops; the object and its status are kept, as in `forget`."""
         self.forget()
 
-    def running(self) -> list[RunningProcess]:
+    def running_processes(self) -> list[RunningProcess]:
         """Return []: there are no processes."""
         return []
 
@@ -80,7 +81,7 @@ class SimulatedPod:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self, ready_at_ns: int) -> bool:
-        """Write the present status, or remove a deleted pod; returns whether the worker may wait for a notification.
+        """Write the status, or remove a deleted pod; returns False if the pod is not ready yet. Raises StatusError.
 
         Args:
             ready_at_ns: the instant from which the pod is ready.
@@ -107,11 +108,11 @@ class SimulatedPod:
         started = container_state.after_start(container, now_ns=self._started_ns, container_id=container_id)
         if container.role is Role.INIT:
             end = Terminated(0, "Completed", self._started_ns, self._started_ns, container_id)
-            return replace(started, state=end, retry_at_ns=None)
+            return replace(started, state=end, start_due_ns=None)
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        """The seconds from the start of the pod until it is ready, from STARTUP_ANNOTATION; 0 if that is invalid."""
+        """The seconds from start to readiness in STARTUP_ANNOTATION; 0, with an event, if that is invalid."""
         annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             startup_s = float(annotation)
@@ -120,7 +121,7 @@ class SimulatedPod:
             return min(max(0.0, startup_s), STARTUP_MAX_S)
         except ValueError:
             message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
-            self._events.of_pod("Warning", "InvalidAnnotation", message)
+            self._events.record_pod_event("Warning", "InvalidAnnotation", message)
             return 0.0
 
 

@@ -1,4 +1,4 @@
-"""The interface of pod workers, which `node_agent` uses: `PodWorker` and `SimulatedPod` implement it."""
+"""The interface of pod workers, which `kubelet.node_agent` uses: `PodWorker` and `SimulatedPod` implement it."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,20 +14,20 @@ class RunningProcess:
         name: the container's name.
         pid: also the id of its session and process group.
         started_ns: nanoseconds since the epoch.
-        commands: the pids of the commands; each is the leader of a session.
+        command_pids: the pids of the commands; each is the leader of a session.
     """
 
     name: str
     pid: int
     started_ns: int
-    commands: frozenset[int] = frozenset()
+    command_pids: frozenset[int] = frozenset()
 
 
 class Worker(Protocol):
     """Runs one pod."""
 
     def update(self, pod: Object) -> None:
-        """Take over a new version of the object."""
+        """Take over a new version of the object, which may be one that is being deleted."""
         ...
 
     def forget(self) -> None:
@@ -38,10 +38,10 @@ class Worker(Protocol):
         """Stop the containers, as the node stops; the object and its status are kept."""
         ...
 
-    def running(self) -> list[RunningProcess]:
+    def running_processes(self) -> list[RunningProcess]:
         """The containers that have a process now."""
         ...
 
     async def run(self) -> None:
-        """Run the pod; returns when nothing is left to do for it."""
+        """Run the pod; returns after `forget` or `shut_down`, when no process is left. Called again after an error."""
         ...

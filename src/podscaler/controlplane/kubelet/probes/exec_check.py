@@ -1,7 +1,7 @@
 """Runs the command of an `exec` probe or hook in a container.
 
-`container_run` calls it with a command that has the container's environment, user, working directory and mounts. The
-command's process group is killed at the timeout. The first 10 KiB of its output are kept.
+`kubelet.containers.container_run` calls `run` with a command that has the container's environment, user, working
+directory and mounts. The command's process group is killed at the timeout. The first 10 KiB of its output are kept.
 
 Source: ExecAction (API reference); pkg/probe/exec (kubelet), whose limit of the output is the same.
 """
@@ -16,11 +16,11 @@ from podscaler.controlplane.kubelet.processes import processes
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.descriptors import PipeReader
 from podscaler.controlplane.kubelet.processes.processes import ProcessSpec, StartFailure
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 
 OUTPUT_BYTES_MAX: Final = 10 * 1024
 REAPED_WITHIN_S: Final = 2.0
-"""The seconds to wait for the exit of a command that was killed."""
+"""The seconds to wait until a command that was killed is reaped."""
 
 
 async def run(spec: ProcessSpec, threads: ThreadPool, *, timeout_s: float) -> HandlerOutcome:
@@ -34,7 +34,7 @@ async def run(spec: ProcessSpec, threads: ThreadPool, *, timeout_s: float) -> Ha
     output_reader = PipeReader(reader, lambda chunk: output.extend(chunk[: OUTPUT_BYTES_MAX - len(output)]))
     try:
         try:
-            process = await processes.start(spec, threads, Descriptors(stdout=writer, stderr=writer))
+            process = await processes.start(spec, threads, ChildStreams(stdout=writer, stderr=writer))
         finally:
             os.close(writer)
         return_code = await _wait_for_exit(process, timeout_s)

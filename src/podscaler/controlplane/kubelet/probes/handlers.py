@@ -1,7 +1,7 @@
 """Carries out the handler of a probe or lifecycle hook: `httpGet`, `tcpSocket` or `exec`.
 
-`container_run` calls `HandlerRunner.run`. The outcome has the text that events show. Each call is bounded by its
-timeout.
+`kubelet.node_agent` makes one `HandlerRunner` and injects its `run`, which `kubelet.containers.container_run` calls.
+The outcome has the text that events show. Each call is bounded by its timeout.
 
 A new kind of handler: a case in `HandlerRunner.run`.
 
@@ -37,7 +37,7 @@ class HandlerOutcome:
 
 
 Execute = Callable[[tuple[str, ...], float], Awaitable[HandlerOutcome]]
-"""Runs a command (program and arguments) in the container; the second argument is the timeout in seconds."""
+"""Runs a command (program and arguments) in the container within a timeout in seconds. Raises OSError (no pipe)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class HandlerTarget:
 
     Attributes:
         address: the pod's IP address.
-        ports: the container's named ports.
+        ports: the container's named ports: name -> containerPort.
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
         execute: runs commands of `exec` handlers.
     """
@@ -78,7 +78,7 @@ class HandlerRunner:
             return await self._http_get(action, target, timeout_s, purpose)
         if (action := handler.get("tcpSocket")) is not None:
             return await _tcp_socket(action, target, timeout_s)
-        kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))
+        kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))  # not periodSeconds and the like
         return HandlerOutcome(False, f"this kind of handler is not supported: {kinds or 'none given'}")
 
     async def close(self) -> None:
@@ -123,24 +123,25 @@ def _http_outcome(response: ProbeResponse) -> HandlerOutcome:
     return HandlerOutcome(False, f"HTTP probe failed with statuscode: {response.status}")
 
 
-def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -> int | None:
+def resolve_port(port: int | str, target: HandlerTarget, *, is_pod_address: bool) -> int | None:
     """The number of a port (number, or name of a container's port); None for an unknown name or an invalid number.
 
     Args:
-        own_address: whether the request goes to the pod's address, where `target.port_map` applies.
+        port: a name that is no name of `target.ports` may be a number in decimal digits.
+        is_pod_address: whether the request goes to the pod's address, where `target.port_map` applies.
     """
-    number = port if isinstance(port, int) else target.ports.get(port)
-    if number is None and str(port).isdecimal() and str(port).isascii():
-        number = int(port)
-    if number is None or not 0 < number <= PORT_MAX:
+    port_number = port if isinstance(port, int) else target.ports.get(port)
+    if port_number is None and str(port).isdecimal() and str(port).isascii():
+        port_number = int(port)
+    if port_number is None or not 0 < port_number <= PORT_MAX:
         return None
-    return target.port_map.get(number, number) if own_address else number
+    return target.port_map.get(port_number, port_number) if is_pod_address else port_number
 
 
 def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
     """Host and port of a core/v1 HTTPGetAction or TCPSocketAction; the port is None if there is no such port."""
     host = action.get("host") or target.address
-    return host, resolve_port(action["port"], target, own_address=host == target.address)
+    return host, resolve_port(action["port"], target, is_pod_address=host == target.address)
 
 
 async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
@@ -160,7 +161,7 @@ async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_
 
 
 def _reason(error: Exception) -> str:
-    """The reason of a failed request in the words of Go."""
+    """The reason of a failed request or connection in the words of Go, as events of kubelet have it."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return _reason(error.os_error)
     if isinstance(error, ConnectionRefusedError):

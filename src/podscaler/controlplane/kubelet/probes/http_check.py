@@ -1,8 +1,9 @@
 """The HTTP requests of probes and lifecycle hooks.
 
-`handlers` calls it. All requests of the node share one aiohttp client session, which the first request opens. Each
-request has a connection of its own, without proxy, cookies, compression or verification of certificates, as in kubelet.
-A request that HTTP does not allow (a header with a line break) is rejected with ValueError before it is sent.
+`kubelet.probes.handlers` calls `make_request` and `HttpClient.get`. All requests of the node share one aiohttp client
+session, which the first request opens. Each request has a connection of its own, without proxy, cookies, compression or
+verification of certificates, as in kubelet. A request that HTTP does not allow (a header with a line break) is rejected
+with ValueError before it is sent.
 
 Source: pkg/probe/http and pkg/kubelet/lifecycle (kubelet), net/http (Go), HTTPGetAction (API reference).
 Differs: a path without a leading slash gets one; a hook with the scheme HTTPS is not retried over plain HTTP.
@@ -18,23 +19,24 @@ import aiohttp
 from aiohttp import ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
-MAX_BODY_BYTES: Final = 10 * 1024
-MAX_HEADER_BYTES: Final = 64 * 1024
-MAX_REDIRECTS: Final = 10
+BODY_BYTES_MAX: Final = 10 * 1024
+HEADER_BYTES_MAX: Final = 64 * 1024
+REDIRECTS_MAX: Final = 10
 
 _FOLLOWED_STATUSES: Final = frozenset((301, 302, 303, 307, 308))
 _NOT_SENT: Final = frozenset(("content-length", "transfer-encoding", "trailer"))
 """Headers that net/http does not take from its caller."""
 _AUTOMATIC_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add by itself."""
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 _FORBIDDEN_IN_VALUES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_HOST: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]+")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HOST_VALUE: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]+")
 _ESCAPED_PATH: Final = re.compile(r"(?:[0-9A-Za-z\-_.~/!$&'()*+,;=:@\[\]]|%[0-9A-Fa-f]{2})*")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PATH_SAFE: Final = "/$&+,:;=@~"
 _QUERY_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]{}|\\^`\"<>"
+"""The characters that net/url (Go) does not escape in a path, and leaves as they are in a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResponse:
-    """Status and the first MAX_BODY_BYTES of the body, as text."""
+    """Status and the first BODY_BYTES_MAX of the body, as text."""
 
     status: int
     body: str
@@ -81,13 +83,13 @@ class HttpClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, request: ProbeRequest) -> ProbeResponse:
-        """Send the request, follow redirects to the same host, and return the last response.
+        """Send the request, follow redirects to the same host (any port), and return the last response.
 
-        A redirect to another host is not followed: it is the response. The caller sets the timeout.
+        A redirect to another host is not followed: it is the response. The caller limits the time.
 
         Raises ValueError (an invalid request, too many redirects), OSError, aiohttp.ClientError.
         """
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(REDIRECTS_MAX):
             response, location = await self._get_once(request)
             if response.status not in _FOLLOWED_STATUSES or not location:
                 return response
@@ -95,7 +97,7 @@ class HttpClient:
             if next_request.host != request.host:
                 return response
             request = next_request
-        raise ValueError(f"stopped after {MAX_REDIRECTS} redirects")
+        raise ValueError(f"stopped after {REDIRECTS_MAX} redirects")
 
     async def close(self) -> None:
         """Close the client session; the next `get` opens another."""
@@ -127,16 +129,16 @@ class HttpClient:
                 auto_decompress=False,
                 skip_auto_headers=_AUTOMATIC_HEADERS,
                 timeout=ClientTimeout(total=None, sock_connect=None),
-                max_line_size=MAX_HEADER_BYTES,
-                max_field_size=MAX_HEADER_BYTES,
+                max_line_size=HEADER_BYTES_MAX,
+                max_field_size=HEADER_BYTES_MAX,
             )
         return self._session
 
 
 async def _read_body(content: aiohttp.StreamReader) -> bytes:
-    """The first MAX_BODY_BYTES of a response."""
+    """The first BODY_BYTES_MAX bytes of a body. Raises OSError, aiohttp.ClientError."""
     body = b""
-    while len(body) < MAX_BODY_BYTES and (chunk := await content.read(MAX_BODY_BYTES - len(body))):
+    while len(body) < BODY_BYTES_MAX and (chunk := await content.read(BODY_BYTES_MAX - len(body))):
         body += chunk
     return body
 
@@ -172,7 +174,7 @@ def make_request(action: Mapping[str, Any], host: str, port: int, *, user_agent:
 
 
 def _is_removed(name: str, value: str) -> bool:
-    """Whether the header is left out: Accept and User-Agent with an empty value."""
+    """Whether the header is left out: Accept or User-Agent with an empty value, which removes the default."""
     return name.lower() in ("accept", "user-agent") and not value
 
 
@@ -185,7 +187,7 @@ def request_target(path: str) -> str:
         url = urlsplit(path)
     except ValueError:
         url = None
-    if url is None or _CONTROL.search(path) or _BAD_ESCAPE.search(url.path):
+    if url is None or _CONTROL_CHARACTER.search(path) or _BAD_ESCAPE.search(url.path):
         return _with_slash(quote(path, safe=_PATH_SAFE))
     is_escaped = _ESCAPED_PATH.fullmatch(url.path) is not None
     escaped_path = url.path if is_escaped else quote(unquote_to_bytes(url.path), _PATH_SAFE)
@@ -215,9 +217,9 @@ def redirected_request(request: ProbeRequest, location: str) -> ProbeRequest:
 def _check_headers(headers: list[tuple[str, str]]) -> None:
     """Raise ValueError, in the words of net/http, for headers that cannot be sent."""
     for name, value in headers:
-        if not _TOKEN.fullmatch(name):
+        if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"net/http: invalid header field name {name!r}")
         if _FORBIDDEN_IN_VALUES.search(value):
             raise ValueError(f'net/http: invalid header field value for "{name}"')
-        if name == "Host" and not _HOST.fullmatch(value):
+        if name == "Host" and not _HOST_VALUE.fullmatch(value):
             raise ValueError("http: invalid Host header")

@@ -1,17 +1,21 @@
 """Runs one probe of a container every period until it is cancelled, as the prober worker of kubelet does.
 
-`container_run` starts a loop for each probe. The check is a function argument, so that tests need no network.
-`probe_tally` counts the results.
+`kubelet.containers.container_run` starts `run` as a task for each probe, and acts on the results. The check is a
+function argument, so that tests need no network. `probe_tally` counts the results.
 
 Source: pkg/kubelet/prober/worker.go (kubelet).
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome
 from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally
+
+ContainerEvent = tuple[Literal["Normal", "Warning"], str, str]
+"""Type, reason and message of an event of a container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class ProbeResult:
     Attributes:
         verdict: True passed, False failed, None while neither threshold has been reached yet.
         changed: whether the verdict differs from that after the check before.
-        outcome: the outcome of this check.
+        outcome: that of this check, which the verdict may not follow yet.
     """
 
     spec: ProbeSpec
@@ -30,8 +34,8 @@ class ProbeResult:
     outcome: HandlerOutcome
 
     @property
-    def event(self) -> tuple[str, str, str] | None:
-        """Type, reason and message of the event that kubelet records for this check; None for no event."""
+    def event(self) -> ContainerEvent | None:
+        """The event that kubelet records for this check; None for no event."""
         kind = self.spec.kind.capitalize()
         if not self.outcome.ok:
             return "Warning", "Unhealthy", f"{kind} probe failed: {self.outcome.text}"
@@ -48,7 +52,7 @@ async def run(
     *,
     started_ns: int,
 ) -> None:
-    """Check every period until cancelled.
+    """Check every period until cancelled. Raises what `check` raises.
 
     Args:
         spec: the probe, with its delays and thresholds.

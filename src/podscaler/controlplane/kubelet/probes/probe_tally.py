@@ -1,18 +1,19 @@
 """Counts the results of one probe until a threshold is reached.
 
-`probe_loop` uses it. Pure. The verdict changes after `successThreshold` successes or `failureThreshold` failures in a
-row. Before the first verdict a readiness or startup probe counts as failed, a liveness probe as passed.
+`probe_loop` uses `Tally`; `kubelet.containers.container_run` finds the probes of a container. Pure. The verdict changes
+after `successThreshold` successes or `failureThreshold` failures in a row. Before the first verdict `container_run`
+takes a container as not started and not ready, and does not stop it.
 
 Source: Configure Liveness, Readiness and Startup Probes (Kubernetes documentation).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-Kind = Literal["startup", "readiness", "liveness"]
+ProbeKind = Literal["startup", "readiness", "liveness"]
 
-PROBE_FIELDS: Final[Mapping[Kind, str]] = {
+PROBE_FIELDS: Final[Mapping[ProbeKind, str]] = {
     "startup": "startupProbe",
     "readiness": "readinessProbe",
     "liveness": "livenessProbe",
@@ -25,11 +26,11 @@ class ProbeSpec:
     """A probe, with the API's defaults.
 
     Attributes:
-        handler: the probe as JSON, which has `exec`, `httpGet`, `tcpSocket` or `grpc`.
+        handler: the core/v1 Probe as JSON, which has `exec`, `httpGet`, `tcpSocket` or `grpc`.
         grace_period_s: the probe's own terminationGracePeriodSeconds, None for the pod's.
     """
 
-    kind: Kind
+    kind: ProbeKind
     handler: Mapping[str, Any]
     initial_delay_s: int = 0
     period_s: int = 10
@@ -39,7 +40,7 @@ class ProbeSpec:
     grace_period_s: int | None = None
 
 
-def find_probe(container: Mapping[str, Any], kind: Kind) -> ProbeSpec | None:
+def find_probe(container: Mapping[str, Any], kind: ProbeKind) -> ProbeSpec | None:
     """The probe of this kind in a core/v1 Container, None if it has none."""
     probe = container.get(PROBE_FIELDS[kind])
     if not probe:
@@ -62,17 +63,17 @@ class Tally:
 
     Attributes:
         verdict: True passed, False failed, None before a threshold was reached for the first time.
-        equal_results: how many equal results came last in a row.
-        last_ok: whether these are successes.
+        run_length: how many equal results came last in a row.
+        last_ok: whether these are successes; of no meaning before the first result.
     """
 
     verdict: bool | None = None
-    equal_results: int = 0
+    run_length: int = 0
     last_ok: bool = False
 
     def with_result(self, spec: ProbeSpec, *, ok: bool) -> "Tally":
         """The tally after one more result; `ok` is whether the check succeeded."""
-        equal_results = self.equal_results + 1 if self.equal_results and self.last_ok == ok else 1
+        run_length = self.run_length + 1 if self.last_ok == ok else 1
         threshold = spec.success_threshold if ok else spec.failure_threshold
-        verdict = ok if equal_results >= threshold else self.verdict
-        return replace(self, verdict=verdict, equal_results=equal_results, last_ok=ok)
+        verdict = ok if run_length >= threshold else self.verdict
+        return Tally(verdict, run_length, last_ok=ok)

@@ -1,6 +1,7 @@
 """Concurrent work of the node: background tasks, and the thread pool for blocking calls.
 
-Every part of the node shares one `ThreadPool`, so that a slow disk delays the node and no other part of `up`.
+`kubelet.node_agent` makes one of each, which all parts of the node share, so that a slow disk delays the node and no
+other part of `up`.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, ParamSpec, TypeVar
 
-THREADS: Final = 8
+THREADS_MAX: Final = 8
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,10 +46,10 @@ class BackgroundTasks:
 
 
 class ThreadPool:
-    """A pool of at most THREADS threads for files, process creation and scans of processes."""
+    """A pool of at most THREADS_MAX threads for files, process creation and scans of processes."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="podscaler-node")
+        self._pool = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="podscaler-node")
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the result of `function(*args, **kwargs)`, called in a thread. Raises what the function raises."""

@@ -1,7 +1,8 @@
 """Enforces requests and limits by cgroup v2, where a part of the hierarchy is delegated to `up`.
 
-`startup` calls `find` once; `container_setup` makes a cgroup for each container, which the launcher joins before it
-executes the program. All functions block for a few writes to the kernel's file system at most.
+`kubelet.startup` calls `set_up` once. `container_setup` calls `Cgroups.make` for each start of a container, whose
+launcher joins the cgroup before it executes the program; `container_run` calls `Cgroups.remove` after its end. All
+functions block for a few writes to the kernel's file system at most.
 
 A cgroup that has processes of its own cannot delegate controllers (the "no internal processes" rule), so `up` moves
 itself into a child cgroup first. Where other processes are in the same cgroup, nothing is changed and limits are not
@@ -23,16 +24,16 @@ CONTROLLERS: Final = ("cpu", "memory")
 PIDS: Final = "pids"
 """An optional controller."""
 CPU_PERIOD_US: Final = 100_000
-_MIN_QUOTA_US: Final = 1000
+_QUOTA_MIN_US: Final = 1000
 """The least CPU time in a period that the kernel accepts."""
-_MAX_WEIGHT: Final = 10_000
+_WEIGHT_MAX: Final = 10_000
 _MILLICORES_PER_WEIGHT: Final = 10
 """A request of one core is the default weight, 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """A delegated part of the hierarchy.
+    """A delegated part of the hierarchy, with a cgroup for each container.
 
     Attributes:
         root: the directory in which the cgroups of containers are made.
@@ -43,7 +44,7 @@ class Cgroups:
     pids_error: str = ""
 
     def make(self, container_id: str, resources: Mapping[str, Any], *, pids_max: int | None = None) -> Path:
-        """Make the cgroup of a container and set its limits; returns its directory. Raises OSError.
+        """Make the cgroup of a container and set its limits; returns its directory. Raises OSError, QuantityError.
 
         Args:
             resources: of the core/v1 Container.
@@ -72,23 +73,25 @@ class Cgroups:
 
 
 def limits(resources: Mapping[str, Any]) -> dict[str, str]:
-    """The limits for a container's `resources`: name of the cgroup's file -> its content. Raises QuantityError."""
+    """The files of a cgroup for a container's `resources`: name -> content. Raises QuantityError."""
     limits_by_resource = resources.get("limits") or {}
-    requests = {**limits_by_resource, **(resources.get("requests") or {})}
+    requests = {**limits_by_resource, **(resources.get("requests") or {})}  # a limit is the default of the request
     contents = {}
     if "cpu" in limits_by_resource:
-        quota_us = max(_MIN_QUOTA_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // 1000)
+        quota_us = max(_QUOTA_MIN_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // 1000)
         contents["cpu.max"] = f"{quota_us} {CPU_PERIOD_US}"
     if "memory" in limits_by_resource:
         contents["memory.max"] = str(Quantity.parse(str(limits_by_resource["memory"])).value())
     if "cpu" in requests:
         weight = max(1, _milli(requests["cpu"]) // _MILLICORES_PER_WEIGHT)
-        contents["cpu.weight"] = str(min(_MAX_WEIGHT, weight))
+        contents["cpu.weight"] = str(min(_WEIGHT_MAX, weight))
     return contents
 
 
-def find(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path("/proc/self/cgroup")) -> Cgroups | str:
-    """The part of the hierarchy that is delegated to this process, or a text: why there is none. Raises OSError.
+def set_up(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path("/proc/self/cgroup")) -> Cgroups | str:
+    """Divide the cgroup of this process into one for itself and one for containers, if it is delegated to its user.
+
+    Returns the part for containers, or the reason why there is none. Raises OSError.
 
     Args:
         root: the mount point of the hierarchy.
@@ -111,7 +114,7 @@ def find(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path("/
 
 
 def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
-    """Divide the cgroup of `up` into one for itself and one for containers; returns the reason if that is not possible.
+    """Divide the cgroup of `up`; returns the part for containers, or why that is not possible. Raises OSError.
 
     Args:
         folder: the directory of the cgroup.
@@ -135,13 +138,13 @@ def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
 
 
 def pids_error(cgroups: Cgroups | str) -> str:
-    """Why cgroups do not limit the processes of containers, empty if they do."""
+    """Why cgroups (the result of `set_up`) do not limit the processes of containers, empty if they do."""
     return cgroups if isinstance(cgroups, str) else cgroups.pids_error
 
 
-def _own_path(own: Path) -> str | None:
-    """The path of this process's cgroup in the v2 hierarchy, whose number is 0; None if it has none."""
-    for line in own.read_text(encoding="utf-8").splitlines():
+def _own_path(own_cgroup_file: Path) -> str | None:
+    """The path of this process's cgroup in the v2 hierarchy, whose number is 0; None if it has none. Raises OSError."""
+    for line in own_cgroup_file.read_text(encoding="utf-8").splitlines():
         hierarchy, _, path = line.split(":", 2)
         if hierarchy == "0":
             return path

@@ -1,11 +1,11 @@
 """Readers and writers of pipes and terminals on the event loop.
 
 * `DescriptorReader` is pulled: it reads only when `chunks` is iterated, so that a process whose client is slow blocks
-  in its write, as with any pipe. `DescriptorWriter` is its counterpart. `exec_session` uses both.
-* `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full. `container_process` and
-  `exec_check` use it.
+  in its write, as with any pipe. `DescriptorWriter` is its counterpart. `kubelet.containers.exec_session` uses both.
+* `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full.
+  `kubelet.containers.container_process` and `kubelet.probes.exec_check` use it.
 
-Invariant: a descriptor is registered with the event loop only while a task waits for it, and closed exactly once.
+Invariant: a descriptor is closed exactly once, and is not registered with the event loop then.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class DescriptorWriter:
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called, or the reader has closed its end."""
+        """Whether `close` was called, or a write has found that the reader has closed its end."""
         return self._is_closed
 
     async def write(self, data: bytes) -> None:
@@ -172,7 +172,7 @@ class PipeReader:
         self.resume()
 
     def resume(self) -> None:
-        """Continue to read, unless the stream has ended."""
+        """Continue to read, unless the stream has ended; called by `__init__`, and by the owner after a pause."""
         if self._is_open and not self._is_reading:
             self._loop.add_reader(self._descriptor, self._on_readable)
             self._is_reading = True

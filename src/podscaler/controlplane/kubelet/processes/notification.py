@@ -1,7 +1,7 @@
 """Waits until it is notified or until a deadline, whichever comes first.
 
-`pod_worker`, `simulated_pod` and `container_run` wait with it. Time is the clock's, so that
-tests run in virtual time.
+`kubelet.pods.pod_worker`, `simulated_pod` and `kubelet.containers.container_run` wait with it. Time is the clock's, so
+that tests run in virtual time.
 """
 
 import asyncio

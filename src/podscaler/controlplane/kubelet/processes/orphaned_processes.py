@@ -1,7 +1,8 @@
 """Kills processes that outlived their container, or the `up` that started them, and no others.
 
-`OrphanKiller` is used after the exit of each container: its process group is dead by then, but a process that made a
-session of its own may be left. `kill_orphans` runs once, before a node starts pods.
+`kubelet.containers.container_process` calls `OrphanKiller` after the exit of each container: its process group is dead
+by then, but a process that made a session of its own may be left. `kubelet.startup` calls `kill_orphans` once, before
+the node starts pods.
 
 Processes are recognized by a mark in their environment (`process_identity`) and by recorded sessions. A mark is
 inherited, and can be copied, so it proves nothing alone. A process is ours if one of these holds:
@@ -38,7 +39,7 @@ from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.process_identity import ProcessFacts
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
 
-GONE_WITHIN_S: Final = 5.0
+SCAN_MAX_S: Final = 5.0
 """The seconds after which a scan that still finds processes ends."""
 SCAN_TRIES: Final = 3
 SCAN_RETRY_S: Final = 0.5
@@ -79,7 +80,7 @@ class OrphanKiller:
         await asyncio.shield(scan_finished)
 
     async def _scan_for_waiting(self) -> None:
-        """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
+        """Scan until no caller waits: once for all callers that wait, then for those that came meanwhile."""
         while self._waiting:
             batch, self._waiting = self._waiting, {}
             sessions = tuple(
@@ -127,19 +128,19 @@ class OwnershipCriteria:
 
 
 def _kill_owned(criteria: OwnershipCriteria) -> int:
-    """Kill until a scan finds no process that is ours (processes may fork meanwhile), at most GONE_WITHIN_S seconds.
+    """Kill until a scan finds no process that is ours (processes may fork meanwhile), at most SCAN_MAX_S seconds.
 
     Returns how many were killed. Blocks. Raises OSError.
     """
-    killed = set()
-    deadline_s = time.monotonic() + GONE_WITHIN_S
+    killed = set()  # pid and start mark: a process may be found again before it is dead
+    deadline_s = time.monotonic() + SCAN_MAX_S
     while time.monotonic() < deadline_s:
         ours, foreign = _classify(criteria)
         if not ours:
             if foreign:
                 _log.warning("processes with our mark in sessions of others are not killed: %s", _pids(foreign))
             break
-        killed |= {process.start_mark + str(process.pid) for process in ours if kill(process)}
+        killed |= {(process.pid, process.start_mark) for process in ours if kill(process)}
         time.sleep(_RESCAN_S)
     return len(killed)
 
@@ -150,7 +151,7 @@ def _pids(processes: Iterable[ProcessFacts]) -> str:
 
 def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
     """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
-    marked = _facts_by_pid(process_identity.marked_processes(criteria.variable, criteria.values))
+    marked = _facts_by_pid(process_identity.marked_pids(criteria.variable, criteria.values))
     leaders = {
         leader.pid for leader in criteria.sessions if process_identity.start_mark(leader.pid) == leader.start_mark
     }
@@ -186,7 +187,7 @@ def _foreign_pids(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set
         for pid, process in marked.items()
         if process.session not in recorded and (process.has_terminal or _is_led_by_another(process, marked))
     }
-    for pid in list(foreign):
+    for pid in list(foreign):  # the ancestors of a shell, such as the server of tmux, are not ours either
         parent = marked.get(marked[pid].parent)
         while parent is not None and parent.session not in recorded and parent.pid not in foreign:
             foreign.add(parent.pid)
@@ -220,14 +221,14 @@ def kill(process: ProcessFacts) -> bool:
     return True
 
 
-def kill_orphans(records: Path, instance: str) -> int:
+def kill_orphans(records_folder: Path, instance: str) -> int:
     """Kill the processes that an earlier `up` of this data directory left; returns how many. Blocks. Raises OSError.
 
     Args:
-        records: the directory of `process_records`, emptied afterwards.
+        records_folder: the directory of `process_records`, emptied afterwards.
         instance: the id of this data directory, which is the mark.
     """
-    sessions = tuple(process_records.read_all(records))
+    sessions = tuple(process_records.read_all(records_folder))
     killed = _kill_owned(OwnershipCriteria(process_identity.INSTANCE_VARIABLE, frozenset((instance,)), sessions))
-    process_records.clear(records)
+    process_records.clear(records_folder)
     return killed

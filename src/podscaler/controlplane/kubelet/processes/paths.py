@@ -6,13 +6,13 @@
     programs/                       programs of the image busybox (`images`)
     pods/UID/volumes/VOLUME/        the content of a volume
     pods/UID/work/CONTAINER/        the working directory of a container
-    pods/UID/names/CONTAINER/       its resolv.conf and hosts file
+    pods/UID/names/CONTAINER/       its resolv.conf and hosts file (`name_files`)
     pods/UID/roots/CONTAINER/       an empty directory, on which the launcher builds the container's root
     pods/UID/logs/CONTAINER/N.log   the log of its N-th restart (N.log.1: the older part)
 
 Only the owner may read them (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
 server has validated; a name that is not that of one directory entry is an UnsafeName. Paths within volumes are joined
-by `volume_files` and `openat2`.
+by `volume_files` and `openat2`. A new path: a line above, and a property or method of `NodePaths`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from podscaler.base.errors import PodscalerError
 
 
 class UnsafeName(PodscalerError):
-    """A name of a pod, container or volume that is not the name of one directory entry."""
+    """A uid, container or volume name that is not the name of one directory entry."""
 
 
 def below(folder: Path, name: str) -> Path:
@@ -49,7 +49,7 @@ class NodePaths:
         return self.root / "node"
 
     @property
-    def processes(self) -> Path:
+    def process_records(self) -> Path:
         """Directory of process records."""
         return self.root / "processes"
 
@@ -75,7 +75,7 @@ class NodePaths:
         """The working directory of a container."""
         return below(self.pod(uid) / "work", container)
 
-    def names(self, uid: str, container: str) -> Path:
+    def name_files(self, uid: str, container: str) -> Path:
         """The directory of a container's resolv.conf and hosts file."""
         return below(self.pod(uid) / "names", container)
 
@@ -93,5 +93,5 @@ class NodePaths:
 
     def make(self) -> None:
         """Make the directories that every node has. Blocks. Raises OSError."""
-        for folder in (self.root, self.processes, self.pods):
+        for folder in (self.root, self.process_records, self.pods):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Identifies processes by pid and start time, and by marks in their environment.
 
 `process_records` and `orphaned_processes` use it: a pid alone does not identify a process, as pids are reused.
+`kubelet.pods.container_setup` sets the marks, and `kubelet.launching.container_config` keeps them for the launcher.
 
 Source: proc_pid_stat(5), proc_pid_environ(5).
 """
@@ -14,8 +15,9 @@ from typing import Final
 import psutil
 
 INSTANCE_VARIABLE: Final = "PODSCALER_INSTANCE"
+"""A mark: the id of the data directory, in the environment of every process that a container started."""
 CONTAINER_VARIABLE: Final = "PODSCALER_CONTAINER_ID"
-"""Marks in the environment of every process that a container started, unless it cleared its environment."""
+"""A mark: the id of the container's start. A process that clears its environment has neither."""
 
 _STATE_FIELD, _PARENT_FIELD, _SESSION_FIELD, _TERMINAL_FIELD, _START_TICKS_FIELD = 0, 1, 3, 4, 19
 """Indices in /proc/PID/stat after the program's name: fields 3, 4, 6, 7 and 22 of proc_pid_stat(5)."""
@@ -87,8 +89,8 @@ def _portable_facts(pid: int) -> ProcessFacts | None:
         return None
 
 
-def marked_processes(variable: str, values: frozenset[str]) -> set[int]:
-    """The pids of other processes whose environment has `variable` with one of `values`. Blocks."""
+def marked_pids(variable: str, values: frozenset[str]) -> set[int]:
+    """The pids of all processes but this one whose environment has `variable` with one of `values`. Blocks."""
     marks = {f"{variable}={value}".encode() for value in values}
     return {pid for pid in psutil.pids() if pid != os.getpid() and not marks.isdisjoint(_environment(pid))}
 

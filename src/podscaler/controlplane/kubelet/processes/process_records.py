@@ -1,7 +1,7 @@
 """Records on disk of the main processes of containers, by which the next `up` finds orphaned processes of this one.
 
-`container_process` writes a record when a process starts and removes it after its exit; `orphaned_processes` reads the
-records when `up` starts. All functions block and are called in threads.
+`kubelet.containers.container_process` writes a record when a process starts and removes it after its exit;
+`orphaned_processes` reads the records when `up` starts. All functions but `record_of` block and are called in threads.
 """
 
 import json
@@ -40,7 +40,7 @@ def remove(folder: Path, container_id: str) -> None:
 
 
 def read_all(folder: Path) -> list[ProcessRecord]:
-    """All records that can be parsed. One that a crash has truncated is skipped: the mark identifies its process."""
+    """All records but truncated ones, whose processes are found by their marks (`process_identity`). Raises OSError."""
     records = []
     for path in folder.iterdir():
         try:

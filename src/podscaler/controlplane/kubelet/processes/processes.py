@@ -1,8 +1,9 @@
 """Starts processes, each in a session of its own, and reports when they exit.
 
-`container_process`, `exec_check` and `exec_session` use it. Processes are started in a thread, without a shell and
-without Python code between fork and exec. The exit is reported by a pidfd on the event loop (Linux) or by a thread
-that waits (other systems).
+`start` is called by `kubelet.containers.container_process`, `exec_session` and `kubelet.probes.exec_check`,
+`run_to_end` by `kubelet.launching.capabilities`. Processes are started in a thread, without a shell and without Python
+code between fork and exec. The exit is reported by a pidfd on the event loop (Linux) or by a thread that waits (other
+systems).
 
 Invariant: a process is reaped here and nowhere else, and its process group is killed before that: the id of a process
 group is not reused while its leader is a zombie.
@@ -24,15 +25,13 @@ from dataclasses import dataclass
 from typing import IO, Any, Final
 
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
-from podscaler.controlplane.kubelet.processes.streams import Descriptors
+from podscaler.controlplane.kubelet.processes.streams import ChildStreams
 
 UMASK: Final = 0o022
 """The umask of containers, as in container runtimes, whatever `up` uses for its own files."""
 
-LAUNCH_REPORT_S: Final = 10.0
-"""The seconds that the launcher (`launcher.py`) may take to set up mounts before it is killed."""
-
-
+LAUNCH_TIMEOUT_S: Final = 10.0
+"""The seconds that the launcher (`launching/launcher.py`) may take to set up mounts before it is killed."""
 SIGNAL_EXIT_CODE: Final = 128
 """The exit code of a process that signal N ended is this plus N, as shells and container runtimes report it."""
 
@@ -48,13 +47,13 @@ class ProcessSpec:
     Attributes:
         argv: the program (a path, or a name to look up in PATH of `env`) and its arguments; not empty.
         cwd: an existing directory.
-        user, group: numeric ids to change to; None keeps those of `up`.
+        user, group: numeric ids to change to, both or neither; None keeps those of `up`.
         groups: supplementary groups, used where `user` is set.
         plan: not empty where argv starts the launcher, which gets two more arguments: descriptors of a file with this
             plan, and of a pipe to which it writes an error that occurs before it executes the program. The launcher
             changes user, directory and environment itself.
-        adopt: takes (and closes) the listener of the seccomp filter that the launcher installs, with a `plan` only:
-            called on the event loop by `start`, in the caller's thread by `run_to_end`.
+        adopt_listener: takes (and closes) the listener of the seccomp filter that the launcher installs, with a `plan`
+            only: called on the event loop by `start`, in the caller's thread by `run_to_end`. Raises OSError.
     """
 
     argv: tuple[str, ...]
@@ -64,7 +63,7 @@ class ProcessSpec:
     group: int | None = None
     groups: tuple[int, ...] = ()
     plan: bytes = b""
-    adopt: Callable[[int], None] | None = None
+    adopt_listener: Callable[[int], None] | None = None
 
 
 @dataclass(slots=True)
@@ -73,7 +72,8 @@ class Process:
 
     Attributes:
         pid: also the id of its session and process group.
-        exited: its return code, once it has exited; minus N where signal N ended it.
+        popen: reaped by this module only.
+        exited: completed with its return code when it is reaped; minus N where signal N ended it.
     """
 
     pid: int
@@ -92,15 +92,15 @@ def exit_code(return_code: int) -> int:
     return SIGNAL_EXIT_CODE - return_code if return_code < 0 else return_code
 
 
-async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) -> Process:
+async def start(spec: ProcessSpec, threads: ThreadPool, streams: ChildStreams) -> Process:
     """Start `spec` with standard streams, whose descriptors the caller closes. Raises StartFailure."""
     popen, listener = await threads.run(_start_process, spec, streams)
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
     try:
-        if listener is not None and spec.adopt is not None:
-            spec.adopt(listener)
-        _watch(process, loop)
+        if listener is not None and spec.adopt_listener is not None:
+            spec.adopt_listener(listener)
+        _watch_exit(process, loop)
     except OSError as error:  # no descriptor left: a process whose exit is not reported must not run
         process.signal_group(signal.SIGKILL)
         await threads.run(popen.wait)
@@ -109,10 +109,10 @@ async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) ->
 
 
 def run_to_end(spec: ProcessSpec) -> int:
-    """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure."""
-    popen, listener = _start_process(spec, Descriptors())
-    if listener is not None and spec.adopt is not None:
-        spec.adopt(listener)
+    """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure, OSError."""
+    popen, listener = _start_process(spec, ChildStreams())
+    if listener is not None and spec.adopt_listener is not None:
+        spec.adopt_listener(listener)
     return popen.wait()
 
 
@@ -120,9 +120,9 @@ _StartedProcess = tuple["subprocess.Popen[bytes]", int | None]
 """A process, and the listener of its seccomp filter, None without one."""
 
 
-def _start_process(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess:
-    """Start `spec`, by the launcher if it has a plan. Blocks. Raises StartFailure."""
-    if spec.adopt is not None:
+def _start_process(spec: ProcessSpec, stdio: ChildStreams) -> _StartedProcess:
+    """Start `spec`, whose `argv` is the launcher if it has a plan. Blocks. Raises StartFailure."""
+    if spec.adopt_listener is not None:
         return _start_with_filter(spec, stdio)
     if spec.plan:
         return _start_launcher(spec, stdio), None
@@ -137,7 +137,7 @@ def _start_process(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess:
 
 
 def _spawn(
-    argv: Sequence[str], spec: ProcessSpec, stdio: Descriptors, **popen_options: Any
+    argv: Sequence[str], spec: ProcessSpec, stdio: ChildStreams, **popen_options: Any
 ) -> "subprocess.Popen[bytes]":
     """Start `argv` in a session of its own. Raises OSError, ValueError.
 
@@ -170,7 +170,7 @@ def _start_error_message(spec: ProcessSpec, error: OSError | ValueError) -> str:
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _start_with_filter(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess:
+def _start_with_filter(spec: ProcessSpec, stdio: ChildStreams) -> _StartedProcess:
     """Start the launcher with a seccomp filter; returns once the filter's listener was received from it.
 
     Raises StartFailure.
@@ -192,11 +192,11 @@ def _start_with_filter(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess
     return popen, listeners[0]
 
 
-def _start_launcher(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> "subprocess.Popen[bytes]":
+def _start_launcher(spec: ProcessSpec, stdio: ChildStreams, *inherited_descriptors: int) -> "subprocess.Popen[bytes]":
     """Start the launcher and wait until it has executed the program, which closes its end of the pipe.
 
     Args:
-        inherited: further descriptors that the launcher inherits and gets as arguments.
+        inherited_descriptors: further descriptors that the launcher inherits and gets as arguments.
 
     Raises StartFailure, also with the error that the launcher reports.
     """
@@ -204,18 +204,18 @@ def _start_launcher(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> "
     try:
         try:
             with _plan_file(spec.plan) as plan_file:
-                passed_descriptors = (plan_file.fileno(), writer, *inherited)
+                passed_descriptors = (plan_file.fileno(), writer, *inherited_descriptors)
                 popen = _spawn((*spec.argv, *map(str, passed_descriptors)), spec, stdio, pass_fds=passed_descriptors)
         except (OSError, ValueError) as error:
             raise StartFailure(_start_error_message(spec, error)) from error
         finally:
             os.close(writer)
-        failure = _read_launch_error(popen, reader)
+        launch_error = _read_launch_error(popen, reader)
     finally:
         os.close(reader)
-    if failure:
+    if launch_error:
         popen.wait()
-        raise StartFailure(failure.decode("utf-8", "replace"))
+        raise StartFailure(launch_error.decode("utf-8", "replace"))
     return popen
 
 
@@ -238,14 +238,14 @@ def _read_launch_error(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
     """
     poller = select.poll()
     poller.register(reader, select.POLLIN)
-    if not poller.poll(LAUNCH_REPORT_S * 1000):
+    if not poller.poll(LAUNCH_TIMEOUT_S * 1000):  # readable at the end of the pipe, too
         popen.kill()
         return b"the launcher took too long to prepare the container's mounts"
     with open(reader, "rb", closefd=False) as report:
         return report.read()
 
 
-def _watch(process: Process, loop: asyncio.AbstractEventLoop) -> None:
+def _watch_exit(process: Process, loop: asyncio.AbstractEventLoop) -> None:
     """Reap the process when it exits. Raises OSError (no descriptor left)."""
     if not hasattr(os, "pidfd_open"):
         threading.Thread(target=_wait_in_thread, args=(process, loop), daemon=True).start()
@@ -268,7 +268,7 @@ def _reap(process: Process) -> None:
 
 
 def _wait_in_thread(process: Process, loop: asyncio.AbstractEventLoop) -> None:
-    """Wait for the exit, without reaping where that is possible, then reap on the event loop."""
+    """Wait for the exit, without reaping where that is possible, then reap on the event loop; runs in a thread."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     else:  # macOS before Python 3.13: the group's id could be reused before the group is killed

@@ -1,4 +1,4 @@
-"""Settings of the node, set by `cli` from flags."""
+"""Settings of the node. `podscaler.cli.up` sets data_dir, pod_network and nameserver; tests also set the others."""
 
 import os
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ class KubeletSettings:
     Attributes:
         data_dir: the directory of the node's files.
         node_name: empty for the name of the last run, or the host name.
-        search_path: PATH of containers, by default that of `up`.
+        search_path: PATH of containers without a root file system of their own, by default that of `up`.
         log_max_bytes: the size of a log file; a container has two for its present start and two for the one before.
         stop_grace_s: the grace period of containers when the node stops, if their own is not shorter.
         heartbeat_s: the seconds between renewals of the node's Lease.
         max_pods: the capacity `pods` of the Node.
         nameserver: the address of the control plane's DNS server, empty if it has none.
-        labels: labels of the Node, besides those that every node has.
-        pod_network: whether pods get network namespaces; `auto`: where the machine allows it.
+        labels: labels of the Node, besides those that every node has; they win.
+        pod_network: whether pods get network namespaces (`loopback`: none); `auto`: where the machine allows it.
     """
 
     data_dir: Path

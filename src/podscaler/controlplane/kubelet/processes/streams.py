@@ -1,7 +1,7 @@
 """Standard streams of a process: pipes, or a pseudo-terminal for a `tty`.
 
-`container_process` and `exec_session` open them before they start a process; the launcher makes the terminal's slave
-side the controlling terminal of the process.
+`kubelet.containers.container_process` and `exec_session` open them before they start a process; the launcher makes the
+terminal's slave side the controlling terminal of the process.
 
 Source: pty(7), ioctl_tty(2); the TERM that container runtimes set.
 """
@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Final
 
 SIZE_MAX: Final = 0xFFFF
+"""The most columns or rows: struct winsize has unsigned shorts."""
 TERMINAL_NAME: Final = "xterm"
 """TERM of a process with a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptors:
+class ChildStreams:
     """The process's ends: the descriptors of its standard streams; DEVNULL for a stream that was not requested."""
 
     stdin: int = subprocess.DEVNULL
@@ -31,7 +32,7 @@ class Descriptors:
 
 
 @dataclass(slots=True)
-class StreamEnds:
+class NodeStreamEnds:
     """The node's ends of the standard streams; None for a stream that was not requested.
 
     Attributes:
@@ -47,11 +48,13 @@ class StreamEnds:
 
 
 @contextmanager
-def open_streams(*, tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Iterator[tuple[StreamEnds, Descriptors]]:
+def open_streams(
+    *, tty: bool, stdin: bool, stdout: bool, stderr: bool
+) -> Iterator[tuple[NodeStreamEnds, ChildStreams]]:
     """Open the requested streams. Raises OSError.
 
-    The body starts a process with the `Descriptors`, which are closed on leaving. The caller closes the `StreamEnds`;
-    they are closed here if the body raises. A terminal always has an output.
+    The body starts a process with the `ChildStreams`, which are closed on leaving. The caller closes the
+    `NodeStreamEnds`; they are closed here if the body raises. With `tty` there is an output, requested or not.
     """
     with ExitStack() as child_ends, ExitStack() as node_ends:
 
@@ -63,7 +66,7 @@ def open_streams(*, tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Itera
             reader, writer = os.pipe()
             return close_with(node_ends, reader), close_with(child_ends, writer)
 
-        ends = StreamEnds()
+        ends = NodeStreamEnds()
         child_stdin = child_stdout = child_stderr = subprocess.DEVNULL
         if tty:
             master, slave = os.openpty()
@@ -79,12 +82,12 @@ def open_streams(*, tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Itera
                 ends.stdout, child_stdout = open_output()
             if stderr:
                 ends.stderr, child_stderr = open_output()
-        yield ends, Descriptors(child_stdin, child_stdout, child_stderr)
+        yield ends, ChildStreams(child_stdin, child_stdout, child_stderr)
         node_ends.pop_all()  # from here on the caller closes them
 
 
 def resize(master: int, columns: int, rows: int) -> None:
-    """Set the terminal's size, clamped to 0..SIZE_MAX; its foreground process group gets SIGWINCH."""
+    """Set the terminal's size, clamped to 0..SIZE_MAX; its foreground process group gets SIGWINCH. Raises OSError."""
     clamped_rows, clamped_columns = min(max(rows, 0), SIZE_MAX), min(max(columns, 0), SIZE_MAX)
     window_size = struct.pack("HHHH", clamped_rows, clamped_columns, 0, 0)  # struct winsize; the pixels are not used
     fcntl.ioctl(master, termios.TIOCSWINSZ, window_size)

@@ -1,7 +1,8 @@
 """The images `agnhost` and `resource-consumer`: chooses the program by the first argument and runs it.
 
-It runs as the process of a container: `agnhost.py SUBCOMMAND [FLAGS]`. Python is started without site-packages, so the
-package's own folder is added to the search path, from which the subcommand's module is imported.
+It runs as the process of a container, by the command line in `kubelet.launching.images`: `agnhost.py SUBCOMMAND
+[FLAGS]`. Python is started without site-packages, so the package's own folder is added to the search path, from which
+the subcommand's module is imported.
 
 Source: test/images/agnhost of Kubernetes v1.37: names of subcommands; `pause` is the default.
 """
@@ -33,7 +34,7 @@ SUBCOMMANDS: Final = {
 }
 """The name of a subcommand -> its module and the function that takes its flags and returns the exit status.
 
-A new subcommand: an entry here. Those of `run` differ: `pause`, and CONSUMER, which starts further processes.
+A new subcommand: an entry here. Two others are cases of `run`: `pause`, and CONSUMER, which starts further processes.
 """
 CONSUMER: Final = "resource-consumer"
 PAUSE_STATUS: Final = {signal.SIGINT: 1, signal.SIGTERM: 2}

@@ -1,7 +1,7 @@
 """`agnhost external-metrics`: an HTTPS server of the external metrics API, whose values requests set.
 
-`agnhost` runs it. The values of `queue_messages_ready` and `http_requests_total` exist at the start. The certificate is
-signed by its own key, which is made at the start and never written outside a temporary folder.
+`programs.agnhost` calls `main`. The values of `queue_messages_ready` and `http_requests_total` exist at the start. The
+certificate is signed by its own key, which is made at the start and never written outside a temporary folder.
 
     GET /create/METRIC?value=N&fail=BOOL&labels=a=b,c=d
     GET /set/METRIC?value=N&labels=...
@@ -9,7 +9,8 @@ signed by its own key, which is made at the start and never written outside a te
     GET /apis/external.metrics.k8s.io/v1beta1/namespaces/NS/METRIC?labelSelector=...
 
 Source: test/images/agnhost/external-metrics of Kubernetes v1.37 (paths, parameters, messages).
-Differs: METRICS_MAX; the metrics are the same in every namespace there too.
+Differs: there are METRICS_MAX metrics at most; the flags service-name and service-namespace have no effect, as the
+certificate is for `localhost`. The metrics are the same in every namespace, as upstream.
 """
 
 import json
@@ -47,12 +48,12 @@ _RESOURCES: Final = {
 
 @dataclass(slots=True)
 class ServedMetric:
-    """A metric with its value; while it `fails`, requests for it get an error."""
+    """A metric with its value; while `is_failing`, requests for it get an error."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     value: int = 0
-    fails: bool = False
+    is_failing: bool = False
 
 
 def parse_labels(labels: str) -> dict[str, str]:
@@ -105,7 +106,7 @@ class ExternalMetricsServer:
             return error_response(
                 f"no metric name called {name}" + (f" with labels {_go_map(labels)}" if labels else ""), 404
             )
-        if any(metric.fails for metric in matching):
+        if any(metric.is_failing for metric in matching):
             return error_response(f"metric {name} is configured to fail", 500)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         items = [
@@ -140,17 +141,17 @@ class ExternalMetricsServer:
         return _json({"status": "success", "metric": name, "value": value})
 
     def _fail(self, served: ServedMetric | None, name: str, failing: str) -> WebResponse:
-        """Let a metric fail, or no longer.
+        """Let requests for a metric fail, or no longer.
 
         Args:
             served: None for an unknown metric.
-            failing: the parameter `fail`.
+            failing: the parameter `fail`, of which `true` and `false` are valid.
         """
         if failing not in ("true", "false"):
             return error_response("fail param should be true or false", 400)
         if served is None:
             return error_response(f"metric {name} not found", 404)
-        served.fails = failing == "true"
+        served.is_failing = failing == "true"
         return _json({"status": "success", "metric": name, "labels": served.labels, "failing": failing})
 
     def _create(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
@@ -160,7 +161,7 @@ class ExternalMetricsServer:
         if len(self._metrics) >= METRICS_MAX:
             return error_response(f"there are {METRICS_MAX} metrics already", 507)
         self._metrics.append(metric)
-        created = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.fails}
+        created = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.is_failing}
         return _json({"status": "created", **created}, 201)
 
 
@@ -179,7 +180,7 @@ def _json(body: Any, status: int = 200) -> WebResponse:
 
 
 def self_signed_context() -> ssl.SSLContext:
-    """A TLS context with a new key and a certificate for `localhost`."""
+    """A TLS context with a new key and a certificate for `localhost`; extends sys.path. Raises OSError."""
     site.main()  # the program is started without site-packages, which have cryptography
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -212,4 +213,4 @@ def main(args: Sequence[str]) -> int:
     parser.add_flag("service-name", "external-metrics-server")
     parser.add_flag("service-namespace", "default")
     options = parser.parse_args(args)
-    return serve(ExternalMetricsServer().respond, options.port, context=self_signed_context())
+    return serve(ExternalMetricsServer().respond, options.port, tls_context=self_signed_context())

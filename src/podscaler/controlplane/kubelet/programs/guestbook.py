@@ -1,7 +1,7 @@
 """`agnhost guestbook`: stores texts by keys, with replicas, or sends requests on to primary and replica (the frontend).
 
-`agnhost` runs it. A replica registers at its primary at the start, gets the texts of the primary, and every text that
-is set there later. The frontend reaches both by the names of their Services.
+`programs.agnhost` calls `main`. A replica registers at its primary at the start, gets the texts of the primary, and
+every text that is set there later. The frontend reaches both by the names of their Services.
 
 Source: test/images/agnhost/guestbook of Kubernetes v1.37 (flags, paths, texts, names of the Services).
 """
@@ -29,11 +29,11 @@ PAUSE_S: Final = 1.0
 RESPONSE_BYTES_MAX: Final = 1024 * 1024
 
 Send = Callable[[str, str, Mapping[str, str]], str]
-"""Host, path and parameters of a GET request -> the body of the response."""
+"""Host, path and parameters of a GET request -> the body of the response. Raises OSError, HTTPException."""
 
 
 def sender(port: int) -> Send:
-    """A function that sends GET requests to a port; it raises OSError, http.client.HTTPException."""
+    """A function that sends GET requests to a port."""
 
     def send(host: str, path: str, parameters: Mapping[str, str]) -> str:
         connection = http.client.HTTPConnection(host, port, timeout=REQUEST_S)
@@ -50,7 +50,7 @@ class Guestbook:
     """The responses to requests; may be called from several threads."""
 
     def __init__(self, send: Send) -> None:
-        """Begin without texts and replicas; `send` reaches other processes."""
+        """Begin without texts and replicas; `send` sends requests to other processes."""
         self._send = send
         self._texts: dict[str, str] = {}
         self._replicas: list[str] = []
@@ -85,7 +85,7 @@ class Guestbook:
             return _json({"data": self._texts.get(key, "") if key else self._texts})
 
     def _set(self, form: Mapping[str, str]) -> WebResponse:
-        """Store a text and send it to all replicas; 417 if one cannot be reached."""
+        """Store a text and send it to all replicas; 417 at the first one that cannot be reached."""
         key, value = form.get("key", ""), form.get("value", "")
         if not key:
             return error_response("cannot set with empty key.", 400)
@@ -118,7 +118,7 @@ def _json(body: Mapping[str, object]) -> WebResponse:
 
 
 def register_in_time(guestbook: Guestbook, primary: str, *, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Register at `primary`, and try again for a minute; returns whether it succeeded."""
+    """Register at `primary`, and try again for REGISTER_S seconds; returns whether it succeeded."""
     for _ in range(int(REGISTER_S / PAUSE_S)):
         try:
             guestbook.register(primary)

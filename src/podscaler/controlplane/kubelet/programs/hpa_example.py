@@ -1,8 +1,9 @@
 """The image `hpa-example`: a web server that uses CPU time for each request and responds with `OK!`.
 
-It runs as a process of a pod and imports the standard library only. Every request, whatever its path, sums a million
-square roots, as in the image of that name, which takes some 50 ms of one core. On SIGTERM the server accepts
-connections for another half second, completes the requests that it has, and exits.
+`kubelet.launching.images` has its command line. It runs as a process of a pod and imports the standard library only.
+Every request, whatever its path, sums a million square roots, as in the image of that name, which takes some 50 ms of
+one core. On SIGTERM the server accepts connections for another half second, completes the requests that it has, and
+exits.
 
 Environment: LISTEN_ADDRESS or POD_IP (the address to listen on), PORT (default 80), ITERATIONS (square roots for each
 request).
@@ -15,7 +16,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import sqrt
 
-LAME_DUCK_S = 0.5
+DRAIN_DELAY_S = 0.5
 """How long new connections are accepted after SIGTERM: clients may not know yet that the pod ends."""
 KEEP_ALIVE_S = 60
 BUSY_POLL_S = 0.02
@@ -35,7 +36,7 @@ class LoadHandler(BaseHTTPRequestHandler):
     Attributes:
         iterations: the square roots for each request.
         draining: set when the server is stopping.
-        busy: how many requests use CPU time now, changed with `lock` only.
+        busy: how many requests are in progress, changed with `lock` only.
     """
 
     protocol_version = "HTTP/1.1"
@@ -47,7 +48,7 @@ class LoadHandler(BaseHTTPRequestHandler):
     lock = threading.Lock()
 
     def do_GET(self) -> None:
-        """Use CPU time, then respond."""
+        """Use CPU time, then respond; for GET, HEAD and POST."""
         with LoadHandler.lock:
             LoadHandler.busy += 1
         try:
@@ -88,7 +89,7 @@ def drain(server: ExampleServer) -> None:
     """Complete the requests in progress, then make `serve_forever` return."""
     LoadHandler.draining.set()
     pause = threading.Event()
-    pause.wait(LAME_DUCK_S)
+    pause.wait(DRAIN_DELAY_S)
     while LoadHandler.busy:
         pause.wait(BUSY_POLL_S)
     server.shutdown()

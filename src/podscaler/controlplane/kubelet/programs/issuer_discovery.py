@@ -1,7 +1,7 @@
 """`agnhost test-service-account-issuer-discovery`: verifies a token by the OpenID documents of its issuer.
 
-`agnhost` runs it. It trusts the authority of the cluster alone, and presents the token of the pod's ServiceAccount.
-PyJWT is imported from the site-packages of podscaler, without which the other programs here start.
+`programs.agnhost` calls `main`. It trusts the authority of the cluster alone, and presents the token of the pod's
+ServiceAccount. PyJWT is imported from the site-packages of podscaler, without which the other programs here start.
 
 Source: test/images/agnhost/openidmetadata of Kubernetes v1.37 (flags, order of the checks).
 Differs: documents outside of the cluster are not tried.
@@ -18,21 +18,22 @@ from typing import Any, Final
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 
-ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 ALGORITHMS: Final = ("RS256", "ES256", "ES384", "ES512")
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
 TIMEOUT_S: Final = 10.0
 
 Fetch = Callable[[str], Mapping[str, Any]]
+"""URL -> the JSON object there."""
 
 
-def fetch_with_account(url: str, account: Path = ACCOUNT) -> Mapping[str, Any]:
-    """The JSON object at a URL of the cluster. Raises OSError, ValueError."""
+def fetch_with_account(url: str, account_folder: Path = ACCOUNT_FOLDER) -> Mapping[str, Any]:
+    """The JSON object at a URL of the cluster, for the token of the pod's account. Raises OSError, ValueError."""
     if not url.startswith("https://"):
         raise ValueError(f"{url!r} is no https URL")
-    token = (account / "token").read_text(encoding="ascii").strip()
+    token = (account_folder / "token").read_text(encoding="ascii").strip()
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310  https alone
-    context = ssl.create_default_context(cafile=str(account / "ca.crt"))
+    context = ssl.create_default_context(cafile=str(account_folder / "ca.crt"))
     response_context = urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)  # noqa: S310  as above
     with response_context as response:
         document = json.loads(response.read(DOCUMENT_BYTES_MAX))

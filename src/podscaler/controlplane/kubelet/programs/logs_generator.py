@@ -1,6 +1,6 @@
 """`agnhost logs-generator`: writes a number of log lines to stderr, evenly over a duration, then ends.
 
-`agnhost` runs it. The lines have the form of klog and look like requests to an API server.
+`programs.agnhost` calls `main`. The lines have the form of klog and look like requests to an API server.
 
 Source: test/images/agnhost/logs-generator of Kubernetes v1.37 (flags, form of the lines).
 """
@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
-from podscaler.controlplane.kubelet.programs.netexec import parse_duration
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_duration
 
 METHODS: Final = ("GET", "POST", "PUT")
 NAMESPACES: Final = ("kube-system", "default", "ns")

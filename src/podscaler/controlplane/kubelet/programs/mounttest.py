@@ -1,6 +1,6 @@
 """`agnhost mounttest`: writes files and prints contents, owners, modes and file systems, as its flags say, then ends.
 
-`agnhost` runs it; a test reads the files of a pod's volumes, as the pod has them, in the pod's log.
+`programs.agnhost` calls `main`; a test reads the files of a pod's volumes, as the pod has them, in the pod's log.
 
 Source: test/images/agnhost/mounttest of Kubernetes v1.37 (flags, their order, texts).
 Differs: file systems are named as in mountinfo, all of them; upstream prints numbers for most.
@@ -19,9 +19,9 @@ from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 INITIAL_CONTENT: Final = "mount-tester new file\n"
 PAUSE_S: Final = 2
 MOUNTS: Final = Path("/proc/self/mountinfo")
-NEW_FILES: Final = ("0644", "0666", "0660", "0777")
+NEW_FILE_MODES: Final = ("0644", "0666", "0660", "0777")
 """The modes for which there is a flag new_file_MODE."""
-_KINDS: Final = (
+_KIND_LETTERS: Final = (
     (stat.S_ISDIR, "d"),
     (stat.S_ISBLK, "D"),
     (stat.S_ISFIFO, "p"),
@@ -29,13 +29,13 @@ _KINDS: Final = (
     (stat.S_ISCHR, "Dc"),
 )
 """The kinds of files with Go's letters."""
-_BITS: Final = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
+_BIT_LETTERS: Final = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
 
 
 def mode_text(mode: int) -> str:
     """A mode as Go prints it: `-rw-r--r--`, `drwxr-xr-x`, `dtrwxrwxrwx`."""
-    letters = "".join(letter for is_kind, letter in _KINDS if is_kind(mode))
-    letters += "".join(letter for bit, letter in _BITS if mode & bit)
+    letters = "".join(letter for is_kind, letter in _KIND_LETTERS if is_kind(mode))
+    letters += "".join(letter for bit, letter in _BIT_LETTERS if mode & bit)
     return (letters or "-") + stat.filemode(mode & 0o777)[1:]
 
 
@@ -61,10 +61,6 @@ def print_content(path: str) -> str:
     content = Path(path).read_text(encoding="utf-8", errors="replace")
     print(f"content of file {json.dumps(path)}: {content}", flush=True)
     return content
-
-
-def _print_content(path: str) -> None:
-    print_content(path)
 
 
 def _print_file_system(path: str) -> None:
@@ -98,7 +94,7 @@ def _file_writer(mode: int) -> Callable[[str], None]:
 
 
 def print_repeatedly(path: str, tries: int, until_expected: bool, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Print the content of a file every two seconds; returns whether the last read succeeded.
+    """Print the content of a file every PAUSE_S seconds; returns whether the last read succeeded.
 
     Args:
         tries: how often it is read at most.
@@ -126,10 +122,10 @@ def main(args: Sequence[str]) -> int:
 
     A new flag: an entry of `actions`, whose value is a path.
     """
-    actions: dict[str, Callable[[str], None]] = {"fs_type": _print_file_system}
-    actions |= {f"new_file_{mode}": _file_writer(int(mode, 8)) for mode in NEW_FILES}
+    actions: dict[str, Callable[[str], object]] = {"fs_type": _print_file_system}
+    actions |= {f"new_file_{mode}": _file_writer(int(mode, 8)) for mode in NEW_FILE_MODES}
     actions |= {"file_mode": _print_mode, "file_perm": _print_permissions, "file_owner": _print_owner}
-    actions["file_content"] = _print_content
+    actions["file_content"] = print_content
     parser = ArgumentParser(prog="mounttest")
     for name in (*actions, "file_content_in_loop"):
         parser.add_flag(name, "")
@@ -147,7 +143,7 @@ def main(args: Sequence[str]) -> int:
             print(f"error of {name} {json.dumps(path)}: {failure}")
             status = 1
     path = options.file_content_in_loop
-    tries = -(-options.retry_time // PAUSE_S)
+    tries = -(-options.retry_time // PAUSE_S)  # rounded up
     if path and not print_repeatedly(path, tries, options.break_on_expected_content):
         status = 1
     return status

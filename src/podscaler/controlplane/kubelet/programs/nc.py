@@ -1,8 +1,9 @@
 """The program `nc` of the images `busybox` and `agnhost`, for machines without one: connects to a TCP or UDP port.
 
-It runs as a process of a pod and imports the standard library only. Standard input is sent, and received bytes are
-printed, until both ends are closed or nothing arrives for `-w` seconds. `-z` connects only, `-u` is UDP, `-v` reports
-the connection on standard error; `-t` has no effect. The exit status is 1 where the connection fails.
+`kubelet.launching.images` writes a script that runs it. It imports the standard library only. Standard input is sent,
+and received bytes are printed, until both ends are closed or nothing arrives for `-w` seconds. `-z` connects only, `-u`
+is UDP, `-v` reports the connection on standard error; `-t` has no effect. The exit status is 1 where the connection
+fails.
 
 Source: the usage texts of busybox' and OpenBSD's nc.
 """

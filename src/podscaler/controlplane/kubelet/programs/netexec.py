@@ -1,17 +1,15 @@
 """`agnhost netexec`: an HTTP and a UDP server with endpoints that network tests use.
 
-`agnhost` runs it. The endpoints: /, /clientip, /dial, /echo, /envvar, /exit, /header, /healthz, /hostname, /hostName,
-/readyz, /redirect, /serverport, /shell, /shutdown. Commands of the UDP server: hostname, clientip, serverport,
-`echo TEXT`, `envvar NAME`.
+`programs.agnhost` calls `main`. The endpoints are the keys of `Netexec._endpoints`, the commands of the UDP server the
+cases of `datagram_response`.
 
 Source: test/images/agnhost/netexec of Kubernetes v1.37 (endpoints, flags, messages).
-Differs: no SCTP and no /upload; commands of /shell end after SHELL_S.
+Differs: no /upload; the flags sctp-port and udp-listen-addresses have no effect; commands of /shell end after SHELL_S.
 """
 
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import ssl
@@ -23,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_duration, parse_int
 from podscaler.controlplane.kubelet.programs.web_server import (
     WebRequest,
     WebResponse,
@@ -37,10 +35,9 @@ DIAL_S: Final = 5.0
 """The timeout of one request to another server."""
 DIALS_MAX: Final = 1000
 SHELL_S: Final = 60.0
-WAIT_S_MAX: Final = 3600.0
+WAIT_MAX_S: Final = 3600.0
+"""The longest `wait` of /exit; a longer one is cut."""
 DATAGRAM_BYTES: Final = 2048
-_UNIT_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""The units of Go's durations in seconds."""
 
 
 @dataclass(slots=True)
@@ -65,14 +62,14 @@ LOGGED_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "/exit": ("code", "timeout", "wait"),
     "/shell": ("cmd",),
 }
-"""The parameters that the log has, by path; conformance tests look for them."""
+"""Path -> the parameters that its line of the log has; upstream's tests look for them."""
 
 
 class Netexec:
     """Responds to the requests. A new endpoint: an entry of `_endpoints`, and of LOGGED_PARAMETERS.
 
     Args:
-        exit_process: ends the process with a status.
+        exit_process: ends the process with a status; sys.exit would end the thread of the request alone.
     """
 
     def __init__(self, state: ServerState, exit_process: Callable[[int], None] = os._exit) -> None:
@@ -112,7 +109,7 @@ class Netexec:
 
     def _shut_down(self, _request: WebRequest) -> WebResponse:
         """Exit with status 0 after the response."""
-        return WebResponse("", finished=lambda: self._exit(0))
+        return WebResponse("", on_sent=lambda: self._exit(0))
 
     def _readiness(self, _request: WebRequest) -> WebResponse:
         """200 while the UDP server runs, 503 once SIGTERM was received, else 412."""
@@ -121,20 +118,22 @@ class Netexec:
         return WebResponse("ok") if self._state.is_ready else WebResponse("", 412)
 
     def _exit_after(self, request: WebRequest) -> WebResponse:
-        """Exit with a code: at once after `wait`, or after the response if there is a `timeout`."""
-        code, delays_s = request.form.get("code", ""), {}
-        for name in ("timeout", "wait"):
-            duration = request.form.get(name, "")
-            delays_s[name] = parse_duration(duration) if duration else 0.0
-            if delays_s[name] is None:
-                return WebResponse(f"argument '{name}' must be a valid golang duration or empty, got \"{duration}\"\n")
+        """Exit with the status `code` after `wait`: before the response, or after it with any `timeout`."""
+        code, delays_s = request.form.get("code", ""), {"timeout": 0.0, "wait": 0.0}
+        for name in delays_s:
+            if duration := request.form.get(name, ""):
+                delay_s = parse_duration(duration)
+                if delay_s is None:
+                    message = f"argument '{name}' must be a valid golang duration or empty, got \"{duration}\"\n"
+                    return WebResponse(message)
+                delays_s[name] = delay_s
         status = parse_int(code) if code else 0
         if status is None:
             return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
-        time.sleep(min(delays_s["wait"] or 0.0, WAIT_S_MAX))
+        time.sleep(min(delays_s["wait"], WAIT_MAX_S))
         if not delays_s["timeout"]:
             self._exit(status)
-        return WebResponse("", finished=lambda: self._exit(status))
+        return WebResponse("", on_sent=lambda: self._exit(status))
 
 
 def logged_line(request: WebRequest, *, is_known: bool) -> str:
@@ -143,17 +142,6 @@ def logged_line(request: WebRequest, *, is_known: bool) -> str:
     parameters = "&".join(f"{name}={request.form.get(name, '')}" for name in names)
     line = f"GET {request.path if is_known else '/'}" + (f"?{parameters}" if names else "")
     return line.replace("\r", "\\r").replace("\n", "\\n")
-
-
-def parse_duration(duration: str) -> float | None:
-    """The seconds of a Go duration such as `1m30s`, None for a text that is no duration."""
-    if duration == "0":
-        return 0.0
-    numbers_and_units = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", duration)
-    is_matched_fully = "".join(number + unit for number, unit in numbers_and_units) == duration
-    if not numbers_and_units or not is_matched_fully:
-        return None
-    return sum(float(number) * _UNIT_S[unit] for number, unit in numbers_and_units)
 
 
 def _client_address(request: WebRequest) -> WebResponse:
@@ -228,9 +216,9 @@ def _shell(request: WebRequest) -> WebResponse:
 def dial(request: WebRequest) -> WebResponse:
     """Send requests to another server; the response has their responses and errors as JSON.
 
-    A new protocol: an entry of `dialer`'s table.
+    A new protocol: an entry of the table from which `dialer` comes.
     """
-    form = {name: values[0] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
+    form = {name: values[0] for name, values in parse_qs(request.query, keep_blank_values=True).items()}  # no body
     tries = parse_int(form.get("tries") or "1")
     if tries is None or tries > DIALS_MAX:
         return error_response(
@@ -251,8 +239,8 @@ def dial(request: WebRequest) -> WebResponse:
             responses.append(dialer(host, port, form["request"]))
         except (OSError, http.client.HTTPException) as failure:
             errors.append(str(failure))
-    outcomes = {"responses": responses if any(responses) else [], "errors": errors}
-    return WebResponse(json.dumps({name: texts for name, texts in outcomes.items() if texts}))
+    outcomes = {"responses": responses} if any(responses) else {}  # upstream leaves out empty responses
+    return WebResponse(json.dumps(outcomes | ({"errors": errors} if errors else {})))
 
 
 def dial_http(host: str, port: int, request: str) -> str:
@@ -324,7 +312,7 @@ def fixed_responder(netexec: Netexec, target: str) -> Callable[[WebRequest], Web
 
 
 def end_on_signal(state: ServerState, delay_s: float) -> None:
-    """Make SIGTERM end the process after a delay, during which it is not ready."""
+    """Make SIGTERM end the process after a delay of `delay_s` seconds, during which it is not ready."""
 
     def begin_to_end(*_: object) -> None:
         state.is_ending = True
@@ -353,4 +341,4 @@ def main(args: Sequence[str]) -> int:
     if options.tls_cert_file:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file or None)
-    return serve(respond, options.http_port, context=context)
+    return serve(respond, options.http_port, tls_context=context)

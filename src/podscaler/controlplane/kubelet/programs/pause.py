@@ -1,4 +1,4 @@
-"""The image `pause`: waits for SIGTERM or SIGINT, and exits."""
+"""The image `pause` (`kubelet.launching.images`): waits for SIGTERM or SIGINT, and exits."""
 
 import signal
 

@@ -1,7 +1,7 @@
 """The image `resource-consumer`: uses CPU time and memory, and raises metrics, as much and as long as requests say.
 
-`agnhost` runs it. A request starts a process that uses its amount and ends by itself, so that usages add up; at most
-CONSUMERS_MAX run at a time, and a further request is a 503. The processes end with the container.
+`programs.agnhost` calls `main`. A request starts a process that uses its amount and ends by itself, so that usages add
+up; at most CONSUMERS_MAX run at a time, and a further request is a 503. The processes end with the container.
 
     POST /ConsumeCPU   millicores, durationSec
     POST /ConsumeMem   megabytes, durationSec
@@ -28,7 +28,7 @@ from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebRe
 CONSUMERS_MAX: Final = 64
 METRICS_MAX: Final = 1000
 BURST_S: Final = 0.002
-"""CPU time that is used at once, before usage is compared with the aim again."""
+"""The seconds of CPU time that are used at once, before usage is compared with the aim again."""
 PAUSE_S: Final = 0.01
 NOT_GIVEN: Final = "not given function argument"
 INCORRECT: Final = "incorrect function argument"
@@ -67,7 +67,7 @@ def consume_memory(megabytes: int, duration_s: int) -> None:
     """Use `megabytes` MiB of resident memory, with those of this process itself, for `duration_s` seconds."""
     with mmap.mmap(-1, max(megabytes * _MEGABYTE - resident_bytes(), mmap.PAGESIZE)) as memory:
         for page in range(0, len(memory), mmap.PAGESIZE):
-            memory[page] = 1
+            memory[page] = 1  # a page is resident once it was written to
         time.sleep(duration_s)
 
 
@@ -84,7 +84,7 @@ class Consumers:
         self._lock = threading.Lock()
 
     def start(self, resource: str, amount: int, duration_s: int) -> bool:
-        """Start a process that uses an amount of `millicores` or `megabytes`; returns False where too many run."""
+        """Start a process that uses `millicores` or `megabytes`; returns False where too many run. Raises OSError."""
         with self._lock:
             self._running = [process for process in self._running if process.poll() is None]
             if len(self._running) >= CONSUMERS_MAX:

@@ -1,7 +1,7 @@
 """`agnhost resource-consumer-controller`: splits requests for consumption into small ones to a Service of consumers.
 
-`agnhost` runs it. It has the paths of `resource_consumer`, each with one more parameter: the size of the requests that
-are sent. The Service spreads them over its pods, as each has a connection of its own.
+`programs.agnhost` calls `main`. It has the paths of `resource_consumer` for consumption, each with one more parameter:
+the size of the requests that are sent. The Service spreads them over its pods, as each has a connection of its own.
 
 Source: test/images/agnhost/resource-consumer-controller of Kubernetes v1.37 (paths, parameters, messages).
 Differs: at most PARTS_MAX requests are sent for one, SENT_AT_ONCE at a time, each with a timeout of SENDING_S.
@@ -31,19 +31,19 @@ class ConsumedResource:
     """How requests for one resource are split.
 
     Attributes:
-        amount: the parameter with the amount.
-        size: the parameter with the largest amount of one request.
+        amount_parameter: the name of the parameter with the amount.
+        size_parameter: the name of the parameter with the largest amount of one request.
         action: the verb and object in the first line of the response, with `{}` for the amount.
         done: the line of the response for a request that succeeded, with `{}` for its amount.
     """
 
-    amount: str
-    size: str
+    amount_parameter: str
+    size_parameter: str
     action: str
     done: str
 
 
-RESOURCES: Final = {
+RESOURCES_BY_PATH: Final = {
     "/ConsumeCPU": ConsumedResource(
         "millicores", "requestSizeMillicores", "consume {} millicores", "Consumed {} millicores"
     ),
@@ -72,14 +72,14 @@ class ConsumerController:
         """The response to a request, after the small requests were sent."""
         if request.method != "POST":
             return error_response("Bad request. Not a POST request", 400)
-        resource = RESOURCES.get(request.path)
+        resource = RESOURCES_BY_PATH.get(request.path)
         if resource is None:
             return error_response("unknown function", 404)
         form = request.form
         forwarded_names = ("durationSec", "metric") if request.path == "/BumpMetric" else ("durationSec",)
-        if lacks_any(form, (*forwarded_names, resource.amount, resource.size)):
+        if lacks_any(form, (*forwarded_names, resource.amount_parameter, resource.size_parameter)):
             return error_response(NOT_GIVEN, 400)
-        amount, size = parse_int(form[resource.amount]), parse_int(form[resource.size])
+        amount, size = parse_int(form[resource.amount_parameter]), parse_int(form[resource.size_parameter])
         if parse_int(form["durationSec"]) is None or amount is None or size is None or size <= 0:
             return error_response(INCORRECT, 400)
         if amount // size >= PARTS_MAX:
@@ -96,7 +96,7 @@ class ConsumerController:
 
         def send(amount: int) -> str:
             try:
-                self._post(path, {resource.amount: str(amount), **forwarded})
+                self._post(path, {resource.amount_parameter: str(amount), **forwarded})
             except OSError as failure:
                 return f"Failed to connect to consumer: {failure}\n"
             return f"{resource.done.format(amount)}\n"
@@ -119,7 +119,7 @@ def cluster_domain(resolv_conf: str) -> str:
 
 
 def form_poster(base_url: str) -> Callable[[str, dict[str, str]], None]:
-    """A function that posts a form to a path below `base_url`; it raises OSError."""
+    """A function that posts a form to a path below `base_url`; it prints an error status, and raises other OSErrors."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def post(path: str, form: dict[str, str]) -> None:

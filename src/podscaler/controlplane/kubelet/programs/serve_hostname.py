@@ -1,6 +1,7 @@
 """`agnhost serve-hostname`, `test-webserver` and `liveness`: serve the pod's name, files, or a health check that fails.
 
-`agnhost` runs them. `serve-hostname` continues for a minute after SIGTERM, until the pod's grace period is over.
+`programs.agnhost` calls `main`, `web_server_main` and `liveness_main`. `serve-hostname` continues for a minute after
+SIGTERM, until the pod's grace period is over.
 
 Source: test/images/agnhost/serve-hostname and test-webserver of Kubernetes v1.37 (flags and defaults).
 Differs: `test-webserver` serves the container's own folder, as containers share the machine's root folder, with one
@@ -68,7 +69,7 @@ def serve_datagrams(port: int) -> None:
 
 
 def main(args: Sequence[str]) -> int:
-    """Serve the host name; returns the exit status."""
+    """Serve the host name by HTTP, or by TCP and UDP; returns the exit status, 1 for flags that exclude each other."""
     parser = ArgumentParser(prog="serve-hostname")
     for name, default in {"tcp": False, "udp": False, "http": True, "close": False}.items():
         parser.add_flag(name, default)
@@ -109,7 +110,7 @@ def file_response(root: Path, request: WebRequest) -> WebResponse:
 
 
 def web_server_main(args: Sequence[str]) -> int:
-    """Serve the files of the current folder; returns the exit status."""
+    """Write IMAGE_FILE into the current folder, and serve its files; returns the exit status. Raises OSError."""
     parser = ArgumentParser(prog="test-webserver")
     parser.add_flag("port", 80)
     options = parser.parse_args(args)

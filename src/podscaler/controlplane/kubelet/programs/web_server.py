@@ -1,6 +1,7 @@
 """A small HTTP server for the test programs of the built-in images.
 
-`resource_consumer`, `netexec` and the other servers here define a function from request to response, and call `serve`.
+`netexec`, `resource_consumer` and the other servers of `kubelet.programs` define a function from request to response,
+and call `serve`; `hpa_example` has a server of its own, as it drains requests.
 Each connection has a thread of its own; at most REQUESTS_AT_ONCE requests are processed at a time. Request bodies above
 BODY_BYTES_MAX get status 413. SIGTERM ends the process at once, by Python's default, as it ends a Go program.
 """
@@ -20,9 +21,9 @@ from urllib.parse import parse_qs, urlsplit
 REQUESTS_AT_ONCE: Final = 256
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 LINE_BYTES_MAX: Final = 8192
-"""Of the lines between the chunks of a body."""
+"""Of a line between the chunks of a body; a longer one is cut."""
 IDLE_S: Final = 60
-"""The timeout of each read from a client."""
+"""The timeout of each read from a client, and each write to it."""
 _is_decimal = re.compile(rb"[0-9]+").fullmatch
 _is_hexadecimal = re.compile(rb"[0-9A-Fa-f]+").fullmatch
 
@@ -34,7 +35,7 @@ class WebRequest:
     Attributes:
         path: without the query, percent-encoded as it was sent.
         query: as it was sent, without the question mark.
-        form: the first value of each parameter of the body, or else of the query.
+        form: the first value of each parameter of the query, and of a body that is a form, which wins.
         headers: those of the request.
         client: the address and port of the peer.
     """
@@ -54,13 +55,13 @@ class WebResponse:
 
     Attributes:
         text: the body.
-        finished: called after the response was sent, None if nothing is to be done then.
+        on_sent: called after the response was sent, None if nothing is to be done then.
     """
 
     text: str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    finished: Callable[[], None] | None = None
+    on_sent: Callable[[], None] | None = None
 
 
 Respond = Callable[[WebRequest], WebResponse]
@@ -85,10 +86,10 @@ def host_name() -> str:
     return os.environ.get("HOSTNAME", "localhost")
 
 
-def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> int:
-    """Serve HTTP, or HTTPS with `context`, until the process ends; returns 1 where the port cannot be bound."""
+def serve(respond: Respond, port: int, *, tls_context: ssl.SSLContext | None = None) -> int:
+    """Serve HTTP, or HTTPS with `tls_context`, until the process ends; returns 1 where the port cannot be bound."""
     try:
-        server = new_server(respond, port, context=context)
+        server = new_server(respond, port, tls_context=tls_context)
     except OSError as failure:
         print(f"listen tcp {listen_address()}:{port}: {failure.strerror}", file=sys.stderr, flush=True)
         return 1
@@ -97,13 +98,15 @@ def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None)
     return 0
 
 
-def new_server(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> ThreadingHTTPServer:
-    """A server that is bound, and not yet serving. Raises OSError."""
-    handler = type("Handler", (_Handler,), {"respond": staticmethod(respond), "context": context})
+def new_server(respond: Respond, port: int, *, tls_context: ssl.SSLContext | None = None) -> ThreadingHTTPServer:
+    """A server that is bound, and not yet serving; tests run it in a thread. Raises OSError."""
+    handler = type("Handler", (_Handler,), {"respond": staticmethod(respond), "tls_context": tls_context})
     return _Server((listen_address(), port), handler)
 
 
 class _Server(ThreadingHTTPServer):
+    """A server with a thread for each connection."""
+
     daemon_threads = True
     request_queue_size = 128
 
@@ -113,22 +116,24 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Handles a connection; `new_server` makes a subclass with the `respond` and `tls_context` of a program."""
+
     protocol_version = "HTTP/1.1"
     server_version = "agnhost"  # the header `Server` of responses
     timeout = IDLE_S
     respond: Respond
-    context: ssl.SSLContext | None
-    slots = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
+    tls_context: ssl.SSLContext | None
+    slots = threading.BoundedSemaphore(REQUESTS_AT_ONCE)  # shared by all connections
 
     def setup(self) -> None:
         """Complete the TLS handshake in the connection's own thread."""
-        if self.context is not None:
+        if self.tls_context is not None:
             self.request.settimeout(IDLE_S)
-            self.request = self.context.wrap_socket(self.request, server_side=True)
+            self.request = self.tls_context.wrap_socket(self.request, server_side=True)
         super().setup()
 
     def do_GET(self) -> None:
-        """Respond to a request with any method."""
+        """Respond to a request with any method: 400 for an invalid body, 413 for one that is too large."""
         try:
             body = self._read_body()
         except ValueError:
@@ -142,9 +147,9 @@ class _Handler(BaseHTTPRequestHandler):
         with self.slots:
             response = type(self).respond(self._make_request(body))
         self._send(response)
-        if response.finished is not None:
+        if response.on_sent is not None:
             self.wfile.flush()
-            response.finished()
+            response.on_sent()
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - names of http.server
 

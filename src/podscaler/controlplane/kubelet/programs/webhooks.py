@@ -1,7 +1,7 @@
 """`agnhost webhook` and `agnhost crd-conversion-webhook`: HTTPS servers for tests of admission and of conversion.
 
-`agnhost` runs them. The tests register each path of REVIEW_FUNCTIONS for certain objects; `/crdconvert` converts the
-kind of the test. A new webhook: a function and an entry of REVIEW_FUNCTIONS.
+`programs.agnhost` calls `main` for both. The tests register each path of REVIEW_FUNCTIONS for certain objects;
+`/crdconvert` converts the kind of the test. A new webhook: a function and an entry of REVIEW_FUNCTIONS.
 
 Source: test/images/agnhost/webhook and crd-conversion-webhook of Kubernetes v1.37 (flags, paths, labels, messages).
 """
@@ -23,6 +23,7 @@ ReviewFunction = Callable[[Object], Object]
 """`request` of an AdmissionReview or ConversionReview -> `response` without uid."""
 DELAY_S: Final = 5.0
 FOREVER_S: Final = 3600.0
+"""Longer than the timeout of any webhook."""
 V1, V2 = "stable.example.com/v1", "stable.example.com/v2"
 ALLOWED: Final[Object] = {"allowed": True}
 
@@ -38,12 +39,13 @@ def _add(path: str, value: Any) -> Object:
     return {**ALLOWED, "patchType": "JSONPatch", "patch": base64.b64encode(operations.encode()).decode()}
 
 
-def _label(request: Object) -> str:
-    """The label by which upstream's test marks objects."""
+def _test_label(request: Object) -> str:
+    """The value of the label by which upstream's test marks objects, empty without it."""
     return str((request["object"]["metadata"].get("labels") or {}).get("webhook-e2e-test", ""))
 
 
 def _allow_later(_request: Object) -> Object:
+    """Allow every request after DELAY_S seconds."""
     time.sleep(DELAY_S)
     return ALLOWED
 
@@ -58,7 +60,7 @@ def _add_label(request: Object) -> Object:
 
 def _admit_pod(request: Object) -> Object:
     """Deny pods with a certain label or container name; one label makes the webhook wait."""
-    label = _label(request)
+    label = _test_label(request)
     if label == "wait-forever":
         time.sleep(FOREVER_S)
     denials = ["the pod contains unwanted label;"] if label == "webhook-disallow" else []
@@ -110,7 +112,7 @@ def _add_stage(request: Object) -> Object:
 
 def _admit_definition(request: Object) -> Object:
     """Deny a CustomResourceDefinition with the label of the test."""
-    is_unwanted = _label(request) == "webhook-disallow"
+    is_unwanted = _test_label(request) == "webhook-disallow"
     return _deny(message="the crd contains unwanted label") if is_unwanted else ALLOWED
 
 
@@ -177,7 +179,7 @@ def main(args: Sequence[str]) -> int:
     for name in ("tls-cert-file", "tls-private-key-file"):
         parser.add_flag(name, "")
     parser.add_flag("port", 443)
-    options, _ = parser.parse_known_args(args)
+    options, _ = parser.parse_known_args(args)  # upstream's webhook has further flags
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file)
-    return serve(respond, options.port, context=context)
+    return serve(respond, options.port, tls_context=context)

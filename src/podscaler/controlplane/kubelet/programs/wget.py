@@ -1,14 +1,15 @@
 """The program `wget` of the image `busybox`, for machines without one: fetches URLs, as busybox does.
 
-It runs as a process of a pod and imports the standard library only. The content goes to a file named after the end of
-the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`, `-S` and `-c` are accepted and
-have no effect. The exit status is 1 if a URL cannot be fetched.
+`kubelet.launching.images` writes a script that runs it. It imports the standard library only. The content goes to a
+file named after the end of the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`,
+`-S` and `-c` are accepted and have no effect. The exit status is 1 if a URL cannot be fetched.
 
 Source: busybox' usage text of wget.
 """
 
 import getopt
 import shutil
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -19,7 +20,7 @@ TIMEOUT_S = 900.0
 
 
 def fetch(url: str, options: dict[str, str]) -> None:
-    """Fetch one URL into the file that the options name. Raises OSError.
+    """Fetch one URL into the file that the options name. Raises OSError, ValueError for an invalid `-T` or URL.
 
     Args:
         options: option -> argument, as from getopt: {"-O": "-", "--header": "Accept: */*"}.
@@ -31,7 +32,7 @@ def fetch(url: str, options: dict[str, str]) -> None:
     if "--header" in options:
         name, _, value = options["--header"].partition(":")
         request.add_header(name, value.strip())
-    timeout_s = float(options.get("-T", TIMEOUT_S))
+    timeout_s = _parse_seconds(options["-T"]) if "-T" in options else TIMEOUT_S
     with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310  as above
         target = options.get("-O") or urlsplit(url).path.rpartition("/")[2] or "index.html"
         if target == "-":
@@ -42,15 +43,25 @@ def fetch(url: str, options: dict[str, str]) -> None:
             shutil.copyfileobj(response, file)
 
 
-def error_message(url: str, error: OSError) -> str:
+def _parse_seconds(seconds_text: str) -> float:
+    """The number of seconds in the argument of `-T`. Raises ValueError."""
+    try:
+        return float(seconds_text)
+    except ValueError:
+        raise ValueError(f"invalid number '{seconds_text}'") from None
+
+
+def error_message(url: str, error: OSError | ValueError) -> str:
     """The message of an error of `fetch`, in busybox' words."""
+    if isinstance(error, ValueError):
+        return str(error)
     if isinstance(error, urllib.error.HTTPError):
         return f"server returned error: HTTP/1.1 {error.code} {error.reason}"
     if not error.errno and not isinstance(error, urllib.error.URLError):
         return str(error)
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     host = urlsplit(url).hostname or url
-    if isinstance(reason, OSError) and reason.strerror and type(reason).__name__ == "gaierror":
+    if isinstance(reason, socket.gaierror) and reason.strerror:
         return f"bad address '{host}'"
     reason_text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return f"can't connect to remote host ({host}): {reason_text}"
@@ -70,7 +81,7 @@ def main() -> int:
         full_url = url if "://" in url else f"http://{url}"
         try:
             fetch(full_url, dict(options))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             print(f"wget: {error_message(full_url, error)}", file=sys.stderr)
             return 1
     return 0

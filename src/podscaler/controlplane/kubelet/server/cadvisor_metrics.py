@@ -1,8 +1,10 @@
 """/metrics/cadvisor of the node: usage and limits of containers, pods and the machine, named as cAdvisor names them.
 
-`node_server` calls the page for each scrape; dashboards and `podscaler backtest` on a Prometheus read such series.
+`podscaler.cli.up.machine` adds the page to those of the `NodeServer`, which renders it for each scrape; dashboards and
+`podscaler backtest` on a Prometheus read such series.
 
-A new metric of usage: an entry of _MEMORY or in `_usage_families`; a new limit: an entry of _LIMITS and in `_limits`.
+A new metric of usage: an entry of _MEMORY_HELP or in `_usage_families`; a new limit: an entry of _LIMIT_HELP and in
+`_limits`.
 
 Source: cAdvisor 0.60's Prometheus collector with the labels of the kubelet in Kubernetes v1.37 (container, id, image,
 name, namespace, pod). The row of a pod has an empty `container`, the row of the machine the id `/`.
@@ -29,17 +31,18 @@ from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapsh
 PATH: Final = "/metrics/cadvisor"
 CPU_PERIOD_US: Final = 100_000
 SHARES_PER_CORE: Final = 1024
-MIN_SHARES: Final = 2
+SHARES_MIN: Final = 2
+"""CPU shares as kubelet computes them from requests."""
 
 Object = Mapping[str, Any]
 """A core/v1 Pod or Container as JSON."""
-_MEMORY: Final = {
+_MEMORY_HELP: Final = {
     "container_memory_rss": "Size of RSS in bytes.",
     "container_memory_usage_bytes": "Current memory usage in bytes, "
     "including all memory regardless of when it was accessed",
     "container_memory_working_set_bytes": "Current working set in bytes.",
 }
-_LIMITS: Final = {
+_LIMIT_HELP: Final = {
     "container_spec_cpu_period": "CPU period of the container.",
     "container_spec_cpu_quota": "CPU quota of the container.",
     "container_spec_cpu_shares": "CPU share of the container.",
@@ -52,6 +55,7 @@ class _Row(NamedTuple):
 
     Attributes:
         container: the core/v1 Container; empty for pods, the machine, and a container whose pod is not known.
+        labels: all labels of its samples, in cAdvisor's order.
         started_ns: nanoseconds since the epoch; 0: unknown.
     """
 
@@ -61,14 +65,16 @@ class _Row(NamedTuple):
     started_ns: int
 
 
-def cadvisor_page(snapshot: Callable[[], UsageSnapshot | None], pods: Callable[[], Sequence[Object]]) -> NodePage:
+def cadvisor_page(
+    get_snapshot: Callable[[], UsageSnapshot | None], list_pods: Callable[[], Sequence[Object]]
+) -> NodePage:
     """The page, rendered anew for each request.
 
     Args:
-        snapshot: returns the latest readings of usage, None before the first.
-        pods: returns the pods of the node.
+        get_snapshot: returns the latest readings of usage, None before the first.
+        list_pods: returns the pods of the node.
     """
-    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot(), pods()))
+    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, get_snapshot(), list_pods()))
 
 
 def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
@@ -93,7 +99,7 @@ def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
     cpu = "container_cpu_usage_seconds_total"
     cpu_samples = [_cpu_sample(row) for row in rows]
     families = {cpu: (MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter"), cpu_samples)}
-    for name, help_text in _MEMORY.items():
+    for name, help_text in _MEMORY_HELP.items():
         samples = [MetricSample(row.labels, row.usage.memory_bytes) for row in rows]
         families[name] = (MetricFamily(name, help_text, "gauge"), samples)
     last_seen = "container_last_seen"
@@ -111,7 +117,7 @@ def _limit_families(rows: Sequence[_Row]) -> _Families:
     ]
     families = {start: (MetricFamily(start, help_text, "gauge"), start_samples)}
     labels_and_limits = [(row.labels, _limits(row.container)) for row in rows if row.container]
-    for name, help_text in _LIMITS.items():
+    for name, help_text in _LIMIT_HELP.items():
         samples = [
             MetricSample(labels, limits[name], has_time=False) for labels, limits in labels_and_limits if name in limits
         ]
@@ -191,14 +197,14 @@ def _specs_and_ids(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
 
 
 def _limits(container: Object) -> dict[str, int]:
-    """The values of _LIMITS that a core/v1 Container has: name of the metric -> value."""
+    """The values of the metrics in _LIMIT_HELP for a core/v1 Container; without a CPU limit there is no quota."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     requests = {**limits, **(resources.get("requests") or {})}
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
     values = {
         "container_spec_cpu_period": CPU_PERIOD_US,
-        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, MIN_SHARES),
+        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, SHARES_MIN),
         "container_spec_memory_limit_bytes": Quantity.parse(limits.get("memory", "0")).value(),
     }
     if "cpu" in limits:

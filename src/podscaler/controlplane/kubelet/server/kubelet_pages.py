@@ -1,6 +1,6 @@
 """The node's pages about itself: /healthz with its checks, /pods, /metrics and /metrics/probes.
 
-The wiring of `up` adds `kubelet_pages` to the pages of the `NodeServer`. A new page: an entry of its result.
+`podscaler.cli.up.machine` adds `kubelet_pages` to the pages of the `NodeServer`. A new page: an entry of its result.
 
 Source: the kubelet's server in Kubernetes v1.37: the checks ping, log and syncloop, a PodList whose items have no type,
 and the names of the metrics.
@@ -21,43 +21,45 @@ from podscaler.controlplane.kubelet.server.metrics_text import CONTENT_TYPE
 from podscaler.controlplane.kubelet.server.node_server import NodePage
 from podscaler.controlplane.metrics.resource.totals import UsageSnapshot
 
-HEALTH: Final = ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop")
-PODS: Final = "/pods"
-METRICS: Final = "/metrics"
-PROBES: Final = "/metrics/probes"
+HEALTH_PATHS: Final = ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop")
+PODS_PATH: Final = "/pods"
+METRICS_PATH: Final = "/metrics"
+PROBES_PATH: Final = "/metrics/probes"
 
 Object = dict[str, Any]
 
 
 def kubelet_pages(
-    snapshot: Callable[[], UsageSnapshot | None], pods: Callable[[], Sequence[Object]], node_name: Callable[[], str]
+    get_snapshot: Callable[[], UsageSnapshot | None],
+    list_pods: Callable[[], Sequence[Object]],
+    get_node_name: Callable[[], str],
 ) -> dict[str, NodePage]:
     """The pages by path.
 
     Args:
-        snapshot: returns the latest readings of usage, None before the first.
-        pods: returns the pods of the node.
-        node_name: returns the name of the Node.
+        get_snapshot: returns the latest readings of usage, None before the first.
+        list_pods: returns the pods of the node.
+        get_node_name: returns the name of the Node.
     """
 
     async def render_health() -> bytes:
         return b"ok"
 
     async def render_pods() -> bytes:
-        return await asyncio.to_thread(pods_body, pods())
+        return await asyncio.to_thread(pods_body, list_pods())
 
     async def render_metrics() -> bytes:
-        return await asyncio.to_thread(metrics_body, snapshot(), node_name())
+        return await asyncio.to_thread(metrics_body, get_snapshot(), get_node_name())
 
     async def render_probes() -> bytes:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         return await asyncio.to_thread(prometheus_client.generate_latest, registry)
 
-    pages = dict.fromkeys(HEALTH, NodePage("text/plain; charset=utf-8", render_health))
-    pages[PODS] = NodePage("application/json", render_pods)
-    pages[METRICS] = NodePage(CONTENT_TYPE, render_metrics)
-    pages[PROBES] = NodePage(CONTENT_TYPE, render_probes)
+    pages = dict.fromkeys(HEALTH_PATHS, NodePage("text/plain; charset=utf-8", render_health))
+    pages[PODS_PATH] = NodePage("application/json", render_pods)
+    pages[METRICS_PATH] = NodePage(CONTENT_TYPE, render_metrics)
+    pages[PROBES_PATH] = NodePage(CONTENT_TYPE, render_probes)
     return pages
 
 

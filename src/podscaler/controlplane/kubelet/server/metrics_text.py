@@ -1,6 +1,6 @@
 """Renders metric families in Prometheus' text format with optional timestamps, in the order of a kubelet's pages.
 
-`resource_metrics` and `cadvisor_metrics` call `render`. Families without samples are left out.
+`kubelet.server.resource_metrics` and `cadvisor_metrics` call `render`. Families without samples are left out.
 
 Source: Prometheus' text-based exposition format, version 0.0.4.
 """
@@ -38,7 +38,7 @@ def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_n
 
     Args:
         families: each with its samples.
-        at_ns: the time of the readings, nanoseconds since the epoch; None: samples have no timestamps.
+        at_ns: the time of the readings, nanoseconds since the epoch; None: no sample has a timestamp.
     """
     lines: list[str] = []
     for family, samples in families:

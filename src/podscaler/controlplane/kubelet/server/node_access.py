@@ -4,10 +4,8 @@
 
 1. The user is that of a client certificate of the cluster's authority, else that of a bearer token (static, or of a
    service account), else system:anonymous.
-2. Below /stats the subresource is nodes/stats, below /metrics nodes/metrics, below /logs nodes/log, below /checkpoint
-   nodes/checkpoint, for /statusz nodes/statusz, for /flagz nodes/configz. For /pods, /runningpods, /healthz and
-   /configz either nodes/pods, nodes/healthz or nodes/configz, or nodes/proxy suffices; every other path needs
-   nodes/proxy. The verb is that of the method. RBAC decides.
+2. SUBRESOURCES has the subresources of nodes for a path and all paths below; every other path needs nodes/proxy. The
+   verb is that of the method; other methods, such as HEAD, have none, as in kubelet. RBAC decides.
 
 Source: Kubelet authentication/authorization (Kubernetes documentation): `--anonymous-auth`,
 `--authentication-token-webhook`, `--authorization-mode=Webhook`.
@@ -37,7 +35,7 @@ SUBRESOURCES: Final = {
     "/healthz": ("healthz", "proxy"),
     "/configz": ("configz", "proxy"),
 }
-"""The subresources of nodes by the first part of the path; the permission for one of them suffices."""
+"""First part of the path -> subresources of nodes; the permission for one of them suffices."""
 PROXY: Final = ("proxy",)
 """The subresources of every other path."""
 VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -55,7 +53,7 @@ class NodeAccess:
 
     Args:
         authenticator: maps bearer tokens to users.
-        authorizer: decides about attributes.
+        authorizer: decides whether a user may do what the attributes of a request say.
     """
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
@@ -92,4 +90,5 @@ class NodeAccess:
 def subresources_of(path: str) -> tuple[str, ...]:
     """The subresources of nodes that a path belongs to, the most specific first."""
     first_part = "/" + path.lstrip("/").partition("/")[0]
-    return SUBRESOURCES.get(first_part, PROXY) if path.startswith(first_part) else PROXY
+    is_normal = path.startswith(first_part)  # not so with several slashes, which no page has
+    return SUBRESOURCES.get(first_part, PROXY) if is_normal else PROXY

@@ -1,8 +1,9 @@
 """Serves the node's endpoints over HTTPS on the node's address, on port 10250 where that is free.
 
-The wiring of `up` makes one `NodeServer` with its pages; `node_agent` starts it before it registers the Node, whose
-`status.daemonEndpoints.kubeletEndpoint.Port` is the port. Another endpoint is another entry of `pages`. A request
-without permission gets the same response whether the page exists or not.
+`podscaler.cli.up.machine` makes one `NodeServer` with its pages; `kubelet.node_agent` starts it before it registers the
+Node, whose `status.daemonEndpoints.kubeletEndpoint.Port` is the port. Another endpoint is another entry of `pages`, and
+of `node_access.SUBRESOURCES` if it has a subresource of its own. A request without permission gets the same response
+whether the page exists or not.
 
 Source: the kubelet's server (Kubernetes documentation, Kubelet authentication/authorization).
 """
@@ -35,7 +36,7 @@ class NodePage:
 
     Attributes:
         content_type: that of the response.
-        render: returns the body; called for each request.
+        render: returns the body; called for each GET or HEAD request.
     """
 
     content_type: str
@@ -49,7 +50,7 @@ class NodeServer:
         address: the address of the node.
         pages: the endpoints by path.
         access: decides about requests.
-        tls: makes the TLS settings for a node of this name; called in a thread.
+        make_tls_context: returns the TLS settings for a node of this name; called in a thread. Raises UsageError.
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class NodeServer:
         pages: Mapping[str, NodePage],
         access: NodeAccess,
         *,
-        tls: Callable[[str], ssl.SSLContext],
+        make_tls_context: Callable[[str], ssl.SSLContext],
     ) -> None:
         self._address = address
         self._pages = pages
         self._access = access
-        self._tls = tls
+        self._make_tls_context = make_tls_context
         self._node_name = ""
         self._runner: web.ServerRunner | None = None
         self._port = 0
@@ -76,7 +77,7 @@ class NodeServer:
         """
         if self._runner is None:
             self._node_name = node_name
-            context = await asyncio.to_thread(self._tls, node_name)
+            context = await asyncio.to_thread(self._make_tls_context, node_name)
             listener = _open_listener(self._address)
             self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
             await self._runner.setup()
@@ -109,7 +110,7 @@ class NodeServer:
 
 
 def _open_listener(address: str) -> socket.socket:
-    """A listening socket on PORT of the address, or on a free port. Raises OSError."""
+    """A listening socket on PORT of the address, or on a free port if PORT is in use. Raises OSError."""
     try:
         return socket.create_server((address, PORT), backlog=BACKLOG)
     except OSError as error:

@@ -1,6 +1,7 @@
 """/metrics/resource of the node: CPU and memory of containers, pods and the node in Prometheus' text format.
 
-`node_server` calls the page for each scrape; metrics-server and Prometheus read it.
+`podscaler.cli.up.machine` adds the page to those of the `NodeServer`, which renders it for each scrape; metrics-server
+and Prometheus read it. A new family: a `yield` in `_families`, at its place in the alphabet.
 
 Source: the kubelet's /metrics/resource in Kubernetes v1.37: metric names, help texts, label order, and samples with
 timestamps (all but the start times and the errors).
@@ -21,20 +22,19 @@ from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapsh
 
 PATH: Final = "/metrics/resource"
 
-
 _CPU = "[STABLE] Cumulative cpu time consumed by the {} in core-seconds"
 _MEMORY = "[STABLE] Current working set of the {} in bytes"
 _START = "[STABLE] Start time of the container since unix epoch in seconds"
 _ERROR = "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise"
 
 
-def resource_metrics_page(snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
+def resource_metrics_page(get_snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
     """The page, rendered anew for each request; before the first reading it reports an error of the scrape.
 
     Args:
-        snapshot: returns the latest readings of usage, None before the first.
+        get_snapshot: returns the latest readings of usage, None before the first.
     """
-    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot()))
+    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, get_snapshot()))
 
 
 def render(snapshot: UsageSnapshot | None) -> bytes:

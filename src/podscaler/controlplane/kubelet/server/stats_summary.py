@@ -1,6 +1,7 @@
 """/stats/summary of the node: CPU and memory of the node, its pods and their containers as JSON.
 
-`node_server` calls the page for each request; Heapster read it, and other monitoring still does.
+`podscaler.cli.up.machine` adds the page to those of the `NodeServer`, which renders it for each request. Heapster read
+it, and other monitoring still does.
 
 Source: the Summary type of the kubelet (k8s.io/kubelet/pkg/apis/stats/v1alpha1), as far as CPU and memory go.
 
@@ -25,13 +26,13 @@ JSON = dict[str, Any]
 """A JSON object."""
 
 
-def stats_summary_page(snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
+def stats_summary_page(get_snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
     """The page, rendered anew for each request; before the first reading a summary without usage.
 
     Args:
-        snapshot: returns the latest readings of usage, None before the first.
+        get_snapshot: returns the latest readings of usage, None before the first.
     """
-    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot()))
+    return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, get_snapshot()))
 
 
 def render(snapshot: UsageSnapshot | None) -> bytes:
@@ -63,7 +64,7 @@ def _pod_stats(pod: PodTotal, read_time: str) -> JSON:
 
 
 def _usage_stats(total: UsageTotal | PodTotal, read_time: str) -> JSON:
-    """The fields `cpu` and `memory` of the node, a pod or a container."""
+    """The fields `cpu` and `memory` of the node, a pod or a container; `usageNanoCores` only where a rate is known."""
     cpu: JSON = {"time": read_time}
     if total.cpu_nanocores is not None:
         cpu["usageNanoCores"] = total.cpu_nanocores

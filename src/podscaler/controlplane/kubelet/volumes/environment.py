@@ -1,9 +1,9 @@
 """The environment variables of a container, and $(NAME) references to them in commands, arguments and values.
 
-`container_setup` calls `environment` at each start of a container. Pure, except for lookups in the registry's memory.
-Later variables win:
+`kubelet.pods.container_setup` calls `environment` at each start of a container, and `expand_references` for its
+command. Pure, except for lookups in the registry's memory. Later variables win:
 
-1. PATH, HOSTNAME, HOME, POD_IP, PORT and LISTEN_ADDRESS for a built-in image, and the image's own variables;
+1. those of `container_setup` (PATH, HOSTNAME, HOME, POD_IP; PORT and LISTEN_ADDRESS for some images) and of the image;
 2. the variables of Services (`service_variables`), then `envFrom`, then `env`;
 3. the marks of processes (`process_identity`), which `container_setup` adds.
 

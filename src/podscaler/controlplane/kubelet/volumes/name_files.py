@@ -1,7 +1,7 @@
 """A container's own /etc/resolv.conf and /etc/hosts, where the machine allows private mounts.
 
-`container_setup` calls `mounts` at each start of a container. Where the control plane has no DNS server, the hosts file
-has the Services that exist at that time.
+`kubelet.pods.container_setup` calls `write` at each start of a container. Where the control plane has no DNS server,
+the hosts file has the Services that exist at that time. Another file is another entry of `contents` in `write`.
 
 Source: DNS for Services and Pods (Kubernetes documentation); the kubelet's resolv.conf and its managed hosts file.
 """
@@ -19,6 +19,7 @@ HOSTS: Final = "/etc/hosts"
 RESOLV_CONF: Final = "/etc/resolv.conf"
 SEARCHES_MAX: Final = 32
 NAMESERVERS_MAX: Final = 3
+"""As in kubelet, which cuts longer lists."""
 
 ResolverSettings = dict[str, list[str]]
 """The settings of a resolv.conf: `nameserver`, `search` and `options` -> their values."""
@@ -34,28 +35,28 @@ fe00::2\tip6-allrouters
 """
 
 
-def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str | None:
+def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine_resolv_conf: str) -> str | None:
     """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None if the machine's own file is right.
 
     Args:
         nameserver: the address of the control plane's DNS server; empty if it has none.
-        machine: the content of the machine's own file.
+        machine_resolv_conf: the content of the machine's own file.
     """
     spec = pod["spec"]
     policy, config = spec.get("dnsPolicy") or "ClusterFirst", spec.get("dnsConfig") or {}
     if policy == "ClusterFirst" and spec.get("hostNetwork"):
-        policy = "Default"
+        policy = "Default"  # ClusterFirstWithHostNet is for such pods
     uses_cluster_dns = bool(nameserver) and policy.startswith("ClusterFirst")
     if policy == "None":
         base: ResolverSettings = {"nameserver": [], "search": [], "options": []}
     elif uses_cluster_dns:
         base = {
             "nameserver": [nameserver],
-            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine)["search"]],
+            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine_resolv_conf)["search"]],
             "options": ["ndots:5"],
         }
     elif config:
-        base = _parse(machine)
+        base = _parse(machine_resolv_conf)
     else:
         return None
     return _format(_merge(base, config))
@@ -119,7 +120,7 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
         lines += ["\n# Services at the time of the container's start.\n", *service_lines]
     if aliases := pod["spec"].get("hostAliases"):
         lines.append("\n# Entries added by HostAliases.\n")
-        lines += [f"{alias['ip']}\t{chr(9).join(alias.get('hostnames') or [])}\n" for alias in aliases]
+        lines += [f"{alias['ip']}\t" + "\t".join(alias.get("hostnames") or []) + "\n" for alias in aliases]
     return "".join(lines)
 
 
@@ -135,7 +136,7 @@ def _service_line(service: Mapping[str, Any], namespace: str) -> str:
     return f"{address}\t{' '.join(names)}\n"
 
 
-def mounts(
+def write(
     pod: Mapping[str, Any],
     folder: Path,
     mount_paths: Collection[str],
@@ -152,12 +153,12 @@ def mounts(
     """
     contents: dict[str, str | None] = {}  # path in the container -> content; None: the machine's own file is right
     if "/etc" not in mount_paths:
-        contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine=_machine_resolv_conf())
+        contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine_resolv_conf=_machine_resolv_conf())
         contents[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
-    written = {path: content for path, content in contents.items() if content is not None and path not in mount_paths}
-    if written:
+    texts = {path: content for path, content in contents.items() if content is not None and path not in mount_paths}
+    if texts:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    return tuple(Mount(_write(folder, path, content), path, read_only=False) for path, content in written.items())
+    return tuple(Mount(_write_file(folder, path, text), path, read_only=False) for path, text in texts.items())
 
 
 def _machine_resolv_conf() -> str:
@@ -168,8 +169,8 @@ def _machine_resolv_conf() -> str:
         return ""
 
 
-def _write(folder: Path, path: str, content: str) -> str:
-    """Write the file for `path` of the container into `folder`, and return its path on this machine.
+def _write_file(folder: Path, path: str, content: str) -> str:
+    """Write the file for `path` of the container into `folder`, and return its path on this machine. Raises OSError.
 
     It is replaced atomically: a process that is left of an earlier start keeps the file that it has mounted.
     """

@@ -1,8 +1,8 @@
 """Resolves references of containers: fields of the pod, resource amounts, keys of ConfigMaps and Secrets.
 
-Called by `environment` and `volume_files`. Pure, except for lookups in the registry's memory (`FindObject`). Pods,
-containers and references are the API's JSON objects. A reference that cannot be resolved is a `ContainerConfigError`:
-`pod_worker` shows its reason in the status of the container, and tries again.
+Called by `kubelet.volumes.environment` and `volume_files`. Pure, except for lookups in the registry's memory
+(`FindObject`). Pods, containers and references are the API's JSON objects. A reference that cannot be resolved is a
+`ContainerConfigError`: `kubelet.pods.pod_worker` shows its reason in the status of the container, and tries again.
 
 Source: Downward API, ConfigMaps, Secrets (Kubernetes documentation).
 """
@@ -85,7 +85,7 @@ def field_value(pod: Mapping[str, Any], path: str, placement: PodPlacement) -> s
 def resource_value(
     pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, placement: PodPlacement
 ) -> str:
-    """The value of a resourceFieldRef: the amount in units of its divisor, rounded up.
+    """The value of a resourceFieldRef: the amount in units of its divisor, rounded up; an absent request is 0.
 
     Args:
         reference: a core/v1 ResourceFieldSelector; its `resource` is `limits.NAME` or `requests.NAME`.
@@ -102,10 +102,10 @@ def resource_value(
     fallback = placement.allocatable.get(resource, "0") if limits_or_requests == "limits" else "0"
     try:
         amount = _fraction(str(amounts.get(resource, fallback)))
-        divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)
+        divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)  # 0 counts as 1, as upstream
     except QuantityError as error:
         raise ContainerConfigError(str(error)) from error
-    rounded_up = -(-amount // divisor)
+    rounded_up = -(-amount // divisor)  # floor division of the negative amount
     return str(rounded_up)
 
 
@@ -141,7 +141,7 @@ def key_value(kind: DataKind, find: FindObject, namespace: str, selector: Mappin
 
 
 def decode_base64(base64_text: str) -> bytes:
-    """The bytes of a value of Secret.data or ConfigMap.binaryData."""
+    """The bytes of a value of Secret.data or ConfigMap.binaryData, whose base64 the API server has validated."""
     return base64.b64decode(base64_text)
 
 
@@ -154,10 +154,11 @@ def _map_lines(labels_or_annotations: Mapping[str, str]) -> str:
 
 def _get_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The core/v1 Container of the pod with this name. Raises ContainerConfigError if there is none."""
-    for field_name in ("containers", "initContainers"):
-        for container in pod["spec"].get(field_name) or []:
-            if container["name"] == name:
-                return dict(container)
+    pod_spec = pod["spec"]
+    containers: list[Mapping[str, Any]] = [*pod_spec["containers"], *(pod_spec.get("initContainers") or [])]
+    for container in containers:
+        if container["name"] == name:
+            return container
     raise ContainerConfigError(f"container {name} not found")
 
 

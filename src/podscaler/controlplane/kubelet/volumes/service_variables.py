@@ -1,6 +1,6 @@
 """The environment variables with the addresses and ports of the Services of a namespace.
 
-`container_setup` calls it at each start of a container. Pure.
+`kubelet.pods.container_setup` calls `service_variables` at each start of a container. Pure.
 For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
 
     REDIS_PRIMARY_SERVICE_HOST=127.7.224.9
@@ -21,8 +21,8 @@ def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, 
     """The variables for a container in `namespace`.
 
     Args:
-        services: all Services of the namespace and of `default`; those without a clusterIP are left out.
-        links: spec.enableServiceLinks; if False, only the Service `kubernetes` of `default` has variables.
+        services: Services; those with a clusterIP in the namespace, and `kubernetes` of `default`, have variables.
+        links: enableServiceLinks of the pod; if False, only the Service `kubernetes` of `default` has variables.
     """
     variables: dict[str, str] = {}
     for service in services:

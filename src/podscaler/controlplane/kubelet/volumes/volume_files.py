@@ -1,9 +1,10 @@
 """The files of configMap, secret, downwardAPI and projected volumes, and writing them into a volume.
 
-`volumes` and `token_renewal` call it. All functions but `write`, `write_changed` and `status` are pure, except
-for lookups in the registry's memory. An object or key that is missing is a ContainerConfigError.
-Pods, volumes and their sources are the API's JSON objects. A new kind of volume: a case in `files`, and in `has_object`
-if it has the content of an object; a new kind of source in a projected volume: a case in `_projected_files`.
+`kubelet.volumes.volumes` and `kubelet.token_renewal` call it. All functions but `write`, `write_changed` and `status`
+are pure, except for lookups in the registry's memory and the issue of tokens. An object or key that is missing, and not
+optional, is a ContainerConfigError. Pods, volumes and their sources are the API's JSON objects. A new kind of volume: a
+case in `files`, and in `has_object` if it has the content of an object; a new kind of source in a projected volume: a
+case in `_projected_files`, and in `has_object`.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
@@ -61,13 +62,13 @@ class VolumeSources:
 
     Attributes:
         find: finds ConfigMaps, Secrets and ClusterTrustBundles.
-        trust_bundles: returns all ClusterTrustBundles.
-        issue: issues tokens; None if the API server issues none.
+        list_trust_bundles: returns all ClusterTrustBundles.
+        issue_token: issues tokens; None if the API server issues none.
     """
 
     find: FindObject
-    trust_bundles: Callable[[], Iterable[Object]] = tuple
-    issue: IssueToken | None = None
+    list_trust_bundles: Callable[[], Iterable[Object]] = tuple
+    issue_token: IssueToken | None = None
 
 
 def files(
@@ -92,11 +93,12 @@ def files(
 
 
 def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
-    """Whether a volume has files of an object; of ClusterTrustBundles, whether it may have any.
+    """Whether a volume has files of an object; for a ClusterTrustBundle, whether it may have some.
 
     Args:
         volume: a core/v1 Volume.
         resource: `configmaps`, `secrets` or TRUST_BUNDLES.
+        name: the name of the object, which is in the namespace of the pod; ignored for TRUST_BUNDLES.
     """
     projections = (volume.get("projected") or {}).get("sources") or ()
     if resource == TRUST_BUNDLES:
@@ -107,11 +109,11 @@ def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
     return name in (own_name, *projected_names)
 
 
-def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
+def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue_token: IssueToken, mode: int) -> VolumeFile:
     """The file of a serviceAccountToken source, with a new token. Raises ContainerConfigError."""
     life_s = source.get("expirationSeconds") or TOKEN_LIFE_S
     try:
-        token = issue(pod, source.get("audience") or "", life_s)
+        token = issue_token(pod, source.get("audience") or "", life_s)
     except StatusError as error:
         raise mount_error(f"failed to fetch token: {error.message}") from error
     return VolumeFile(source["path"], token.encode(), mode)
@@ -125,7 +127,7 @@ def _projected_files(
     Args:
         volume_source: a core/v1 ProjectedVolumeSource; its `defaultMode` is that of all its sources.
     """
-    find, issue = sources.find, sources.issue
+    find, issue_token = sources.find, sources.issue_token
     default_mode = {"defaultMode": volume_source.get("defaultMode")}
     mode = _mode(volume_source.get("defaultMode"), DEFAULT_MODE)
     projected_files: list[VolumeFile] = []
@@ -136,8 +138,8 @@ def _projected_files(
             projected_files += _object_files("Secret", default_mode | source, source.get("name", ""), pod, find)
         elif (source := projection.get("downwardAPI")) is not None:
             projected_files += _downward_api_files(default_mode | source, pod, placement)
-        elif (source := projection.get("serviceAccountToken")) is not None and issue is not None:
-            projected_files.append(token_file(source, pod, issue, mode))
+        elif (source := projection.get("serviceAccountToken")) is not None and issue_token is not None:
+            projected_files.append(token_file(source, pod, issue_token, mode))
         elif (source := projection.get("clusterTrustBundle")) is not None:
             projected_files.append(_trust_bundle_file(source, sources, mode))
         else:
@@ -146,7 +148,7 @@ def _projected_files(
 
 
 def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: int) -> VolumeFile:
-    """The file of a clusterTrustBundle source: each certificate once. Raises ContainerConfigError."""
+    """The file of a clusterTrustBundle source, with each certificate once. Raises ContainerConfigError."""
     if name := source.get("name"):
         bundle = sources.find(TRUST_BUNDLES, "", name)
         bundles = [] if bundle is None else [bundle]
@@ -155,7 +157,7 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
         signer, selector = source.get("signerName"), selectors.from_label_selector(source.get("labelSelector"))
         bundles = [
             trust_bundle
-            for trust_bundle in sources.trust_bundles()
+            for trust_bundle in sources.list_trust_bundles()
             if clustertrustbundle.signer_of(trust_bundle) == signer
             and selector.matches(trust_bundle["metadata"].get("labels") or {})
         ]
@@ -240,7 +242,8 @@ def _downward_api_text(downward_file: Mapping[str, Any], pod: Mapping[str, Any],
     try:
         if reference := downward_file.get("fieldRef"):
             return references.field_value(pod, reference["fieldPath"], placement)
-        return references.resource_value(pod, downward_file.get("resourceFieldRef") or {}, "", placement)
+        reference = downward_file.get("resourceFieldRef") or {}
+        return references.resource_value(pod, reference, "", placement)  # it names its container itself
     except ContainerConfigError as error:
         raise mount_error(error.message) from error
 
@@ -311,13 +314,16 @@ def write_changed(
 
 
 def _has_data(folder: Path, file: VolumeFile) -> bool:
-    """Whether the volume at `folder` has the file with this content; False if it cannot be read."""
+    """Whether the volume at `folder` has the file with this content; a missing parent is created.
+
+    False if it cannot be read. Raises ContainerConfigError, OSError.
+    """
     parent_path, _, name = safe_path(file.path).rpartition("/")
     with _opened(folder, parent_path) as parent:
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with open(os.open(name, flags, dir_fd=parent), "rb") as written_file:
-                return written_file.read(len(file.data) + 1) == file.data
+                return written_file.read(len(file.data) + 1) == file.data  # one more byte shows a longer file
         except OSError:
             return False  # it is written, and the error of that is raised
 
@@ -340,7 +346,7 @@ def status(folder: Path, path: str) -> os.stat_result | None:
 
 @contextmanager
 def _opened(folder: Path, path: str) -> Iterator[int]:
-    """A descriptor of the directory at `path` within `folder`, created if it is missing."""
+    """A descriptor of the directory at `path` within `folder`, which is created if it is missing. Raises OSError."""
     with openat2.opened_folder(str(folder)) as root:
         descriptor = openat2.make_beneath(root, path, FOLDER_MODE)
     try:

@@ -1,13 +1,15 @@
 """Creates the volumes of a pod on disk, and lists the mounts of each container.
 
-`pod_worker` calls `prepare` before the first container starts, and `refresh` when an object in a volume has changed;
-`container_setup` calls `mounts` for each start. Tokens are renewed (`token_renewal`).
+`kubelet.pods.pod_worker` calls `prepare` before the first container starts, and `refresh` when an object in a volume
+has changed; `container_setup` calls `prepare_mounts` for each start; `kubelet.token_renewal` renews tokens. A new kind
+of volume whose files are data is a case in `volume_files`; one with a folder of its own, such as emptyDir, a case in
+`prepare`.
 
 Source: Volumes (Kubernetes documentation); Volume, VolumeMount, HostPathVolumeSource (API reference).
 Differs: a change of a ConfigMap or Secret reaches a volume at once and file by file (the kubelet swaps a symbolic link
     to a folder, up to a minute later); a change of labels or annotations does not reach downwardAPI volumes; a hostPath
-    without a type must exist, and its types Socket, CharDevice and BlockDevice are refused. A new type of volume:
-    `volume_files`.
+    without a type must exist, and its types Socket, CharDevice and BlockDevice are refused; the medium and the size
+    limit of an emptyDir are ignored.
 """
 
 import contextlib
@@ -41,7 +43,7 @@ async def prepare(
     paths: NodePaths,
     threads: ThreadPool,
 ) -> dict[str, str]:
-    """Create the pod's volumes that any container mounts; returns volume name -> path on this machine.
+    """Create the pod's volumes that any container mounts; returns volume name -> path on this machine, only of these.
 
     Args:
         pod: a core/v1 Pod as JSON, as in the other functions here.
@@ -106,7 +108,7 @@ def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[
 
 
 def _group(pod: Mapping[str, Any]) -> int | None:
-    """The numeric group that owns the pod's volumes (fsGroup), None for that of `up`, which only root can change."""
+    """The numeric group that owns the pod's volumes (fsGroup); None: that of `up`, also where `up` is not root."""
     if os.geteuid() != 0:
         return None
     return (pod["spec"].get("securityContext") or {}).get("fsGroup")
@@ -158,10 +160,10 @@ def _make_volume(folder: Path, files: list[VolumeFile] | None, group: int | None
         volume_files.write(folder, file, group=group)
 
 
-def mounts(
+def prepare_mounts(
     pod: Mapping[str, Any], container: Mapping[str, Any], volume_paths: Mapping[str, str], env: Mapping[str, str]
 ) -> tuple[Mount, ...]:
-    """The container's mounts, parents before children; creates the directories of subPaths. Blocks.
+    """Create the missing directories of subPaths, and return the container's mounts, parents before children. Blocks.
 
     Args:
         container: a core/v1 Container of `pod`.
@@ -202,6 +204,6 @@ def _make_sub_path(source: str, sub_path: str) -> None:
         with openat2.opened_folder(source) as volume:
             os.close(openat2.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
     except OSError as error:
-        if error.errno in (errno.EXDEV, errno.ELOOP):
+        if error.errno in (errno.EXDEV, errno.ELOOP):  # as `openat2` reports a symbolic link
             raise ContainerConfigError(f'the subPath "{sub_path}" leads out of its volume') from error
         raise ContainerConfigError(f'the subPath "{sub_path}" cannot be made: {error.strerror}') from error

@@ -1,7 +1,7 @@
 """Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps and from scraped pods.
 
-`cli.up` passes it to the API server as `providers.MetricApis` and runs `run`. Without ConfigMaps and scraped pods both
-APIs are served, with empty lists.
+`cli.up` passes `MetricValues` to the API server as `registry.providers.MetricApis` and runs `run`. Without ConfigMaps
+and scraped pods both APIs are served, with empty lists.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -14,7 +14,7 @@ from podscaler.api.machinery.selectors import Selector, SelectorError
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metric_lists, metrics_errors
-from podscaler.controlplane.metrics.custom.association import RunningPods
+from podscaler.controlplane.metrics.custom.association import GetRunningPods
 from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
 from podscaler.controlplane.metrics.custom.index import Listed, MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
@@ -36,7 +36,7 @@ class MetricValues:
     Args:
         registry: where ConfigMaps are watched and described objects are read.
         resources: all served kinds.
-        running_pods: returns the running pods of a namespace.
+        get_running_pods: returns the running pods of a namespace.
         clock: the time of values and events.
         scraped: the metrics that pods expose; None if pods are not scraped.
     """
@@ -45,7 +45,7 @@ class MetricValues:
         self,
         registry: Registry,
         resources: Iterable[Resource],
-        running_pods: RunningPods,
+        get_running_pods: GetRunningPods,
         clock: Clock,
         *,
         scraped: MetricIndex | None = None,
@@ -55,7 +55,7 @@ class MetricValues:
         self._scraped = scraped
         kinds = DescribableKinds(resources)
         self._config_maps = ConfigMaps(registry, self._index, kinds, clock)
-        self._lookup = Lookup(self._index, registry, running_pods, clock, kinds=kinds, scraped=scraped)
+        self._lookup = Lookup(self._index, registry, get_running_pods, clock, kinds=kinds, scraped=scraped)
         self._clock = clock
 
     async def run(self) -> None:
@@ -92,7 +92,7 @@ class MetricValues:
                 if subject == PODS:
                     yield from ((kind, metric) for kind in self._lookup.summed_kinds)
 
-    def answer(self, query: MetricsRequest) -> Object:
+    def list_values(self, query: MetricsRequest) -> Object:
         """The list of values that a query selects. Raises StatusError (`metrics_errors`)."""
         if query.group == EXTERNAL:
             return self._external(query)

@@ -7,8 +7,8 @@
 | Deployment | pods whose controller is one of its ReplicaSets |
 | Ingress | pods of the Services that its backends name |
 
-Called by `lookup` for metrics that pods expose. Objects are read in each query, nothing is cached. A new kind: add
-it to `_of_object`.
+Called by `metrics.custom.lookup` for metrics that pods expose. Objects are read in each query, nothing is cached. A new
+kind: add it to `_of_object`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,21 +26,21 @@ REPLICA_SETS: Final = "replicasets.apps"
 
 PodNames = frozenset[str]
 
-RunningPods = Callable[[str], Mapping[str, PodFact]]
+GetRunningPods = Callable[[str], Mapping[str, PodFact]]
 """Returns the running pods of a namespace by name."""
 
 
 class PodAssociation:
-    """Finds the running pods behind a Namespace, Service, Deployment or Ingress.
+    """Finds the running pods behind the objects of the table above.
 
     Args:
         registry: where objects are read.
-        running_pods: the running pods of a namespace.
+        get_running_pods: returns the running pods of a namespace.
     """
 
-    def __init__(self, registry: Registry, running_pods: RunningPods) -> None:
+    def __init__(self, registry: Registry, get_running_pods: GetRunningPods) -> None:
         self._registry = registry
-        self._running_pods = running_pods
+        self._get_running_pods = get_running_pods
         self._of_object: Mapping[str, Callable[[Object], PodNames]] = {
             SERVICES: self._of_service,
             DEPLOYMENTS: self._of_deployment,
@@ -64,7 +64,7 @@ class PodAssociation:
             The names of the pods by the object's name; an object without pods is left out.
         """
         if kind == NAMESPACES:
-            pods_by_object = {namespace: frozenset(self._running_pods(namespace))}
+            pods_by_object = {namespace: frozenset(self._get_running_pods(namespace))}
         elif kind not in self._of_object:
             return {}
         elif name:
@@ -83,7 +83,7 @@ class PodAssociation:
         labels = service["spec"].get("selector")
         if not labels:
             return frozenset()
-        pods = self._running_pods(service["metadata"]["namespace"])
+        pods = self._get_running_pods(service["metadata"]["namespace"])
         selector = selectors.from_labels(labels)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.labels))
 
@@ -91,7 +91,7 @@ class PodAssociation:
         """The names of the running pods whose controller is a ReplicaSet of the Deployment."""
         replica_sets = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
         replica_set_uids = {replica_set["metadata"]["uid"] for replica_set in replica_sets}
-        pods = self._running_pods(deployment["metadata"]["namespace"])
+        pods = self._get_running_pods(deployment["metadata"]["namespace"])
         controllers = {name: pod.controller for name, pod in pods.items() if pod.controller is not None}
         return frozenset(name for name, (_, _, uid) in controllers.items() if uid in replica_set_uids)
 

@@ -1,7 +1,7 @@
 """Watches the ConfigMaps that define metrics, updates the index, and reports invalid entries as Events.
 
-`apis` runs it. A ConfigMap defines metrics if it has the label `podscaler.dev/metrics` with the value `custom` or
-`external`; each key of its data is one entry (`parsing`). While the watch restarts, the index is kept.
+`metrics.custom.apis` runs it. A ConfigMap defines metrics if it has the label `podscaler.dev/metrics` with the value
+`custom` or `external`; each key of its data is one entry (`parsing`). While the watch restarts, the index is kept.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigMaps:
-    """Keeps the series of all labelled ConfigMaps in an index.
+    """Keeps the series of all ConfigMaps with the label in an index.
 
     Args:
         registry: where ConfigMaps are watched.
@@ -87,7 +87,9 @@ class ConfigMaps:
             kinds=self._kinds,
         )
         config_map_data = config_map.get("data") or {}
-        parsed_entries = [await _parse_fairly(key, entry_text, context) for key, entry_text in config_map_data.items()]
+        parsed_entries = [
+            await _yield_and_parse(key, entry_text, context) for key, entry_text in config_map_data.items()
+        ]
         problems = [problem for parsed_entry in parsed_entries for problem in parsed_entry.problems]
         if binary := sorted(config_map.get("binaryData") or {}):
             problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
@@ -109,8 +111,9 @@ class ConfigMaps:
             self._events.event(_reference(config_map), "Warning", REASON, message, field_path=problem.path)
 
 
-async def _parse_fairly(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
-    await asyncio.sleep(0)  # let other tasks run between two entries: a ConfigMap may have a megabyte of them
+async def _yield_and_parse(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
+    """The parsed entry, after other tasks ran: a ConfigMap may have a megabyte of entries."""
+    await asyncio.sleep(0)
     return parse_entry(key, entry_text, context)
 
 

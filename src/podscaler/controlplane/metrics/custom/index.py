@@ -1,7 +1,7 @@
 """The index of all series by namespace, described kind and metric name.
 
-There are two: `config_maps` fills one, `scraped.scraper` the other; `lookup` and `apis` read both. The cost of an
-update is proportional to the series of its owner, that of a query to the series that it returns.
+There are two: `config_maps` fills one, `metrics.scraped.scraper` the other; `lookup` and `apis` read both. The cost of
+an update is proportional to the series of its owner, that of a query to the series that it returns.
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ class MetricIndex:
         return [series for name in sorted(by_owner) for series in by_owner[name]]
 
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
-        """Add the series of a ConfigMap."""
+        """Add the series of an owner without any."""
         namespace, name = owner
         self._by_owner[owner] = series
         for one_series in series:
@@ -71,7 +71,7 @@ class MetricIndex:
             self._series_counts[listed] += 1
 
     def _remove(self, owner: Owner) -> None:
-        """Remove the series of a ConfigMap."""
+        """Remove the series of an owner, if it has any."""
         namespace, name = owner
         for one_series in self._by_owner.pop(owner, ()):
             listed = _listed(one_series)

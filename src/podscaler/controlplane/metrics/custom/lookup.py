@@ -1,4 +1,4 @@
-"""Computes the values that a query of the custom or external metrics API returns; called by `apis`.
+"""Computes the values that a query of the custom or external metrics API returns; called by `metrics.custom.apis`.
 
 Series of ConfigMaps have precedence; series of scraped pods are used for metrics that no ConfigMap defines. Only
 running pods have values, and a selector only selects existing objects. Series of the same object are added up, as in
@@ -15,7 +15,7 @@ from podscaler.api.machinery.quantity import ZERO, Quantity
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metrics_errors, schedule
-from podscaler.controlplane.metrics.custom.association import PodAssociation, RunningPods
+from podscaler.controlplane.metrics.custom.association import GetRunningPods, PodAssociation
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.series import OUTSIDE, PODS, NamedObject, Series
@@ -58,7 +58,7 @@ class _CurrentSeries:
 
 
 class _Sums:
-    """The values of one metric for the objects of one kind, added up for each object.
+    """The values of one metric for the objects of one kind, added up for each object; the first series has the window.
 
     Args:
         subject: the `Resource.key` of the kind.
@@ -82,13 +82,13 @@ class _Sums:
 
     def value_of(self, name: str, labels: Mapping[str, str]) -> Value | None:
         """The sum of the series that describe the object with that name and labels, None if there is none."""
-        by_selector = [current for current in self._selecting if current.series.subject.describes(name, labels)]
+        by_selector = [each for each in self._selecting if each.series.subject.describes(name, labels)]
         matching = [*self._named.get(name, []), *by_selector]
         if not matching:
             return None
-        quantity = matching[0].quantity_of(self._subject, name)
-        for current in matching[1:]:
-            quantity = quantity + current.quantity_of(self._subject, name)
+        quantity = matching[0].quantity_of(self._subject, name)  # a single one stays as it was written
+        for another in matching[1:]:
+            quantity = quantity + another.quantity_of(self._subject, name)
         return Value(name, labels, quantity, matching[0].series.window_s)
 
 
@@ -98,7 +98,7 @@ class Lookup:
     Args:
         index: the series.
         registry: for objects other than pods.
-        running_pods: returns the running pods of a namespace.
+        get_running_pods: returns the running pods of a namespace.
         clock: the time at which schedules are evaluated.
         kinds: the kinds that metrics may describe.
         scraped: the metrics that pods expose, which count where no ConfigMap defines a metric: series of pods, and of
@@ -109,7 +109,7 @@ class Lookup:
         self,
         index: MetricIndex,
         registry: Registry,
-        running_pods: RunningPods,
+        get_running_pods: GetRunningPods,
         clock: Clock,
         *,
         kinds: DescribableKinds,
@@ -118,9 +118,9 @@ class Lookup:
         self._index = index
         self._kinds = kinds
         self._scraped = scraped
-        self._association = PodAssociation(registry, running_pods)
+        self._association = PodAssociation(registry, get_running_pods)
         self._registry = registry
-        self._running_pods = running_pods
+        self._get_running_pods = get_running_pods
         self._clock = clock
 
     @property
@@ -226,7 +226,7 @@ class Lookup:
 
     def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:
         """The names of the running and ready pods of a namespace that `selector` matches."""
-        pods = self._running_pods(namespace)
+        pods = self._get_running_pods(namespace)
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
     def _labels_of(self, namespace: str, subject: str, name: str) -> Mapping[str, str] | None:
@@ -236,12 +236,12 @@ class Lookup:
         """
         if subject != PODS:
             return {}
-        pod = self._running_pods(namespace).get(name)
+        pod = self._get_running_pods(namespace).get(name)
         return None if pod is None else pod.labels
 
     def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
-            return {name: pod.labels for name, pod in self._running_pods(namespace).items()}
+            return {name: pod.labels for name, pod in self._get_running_pods(namespace).items()}
         objects = {name: self._registry.find(subject, namespace, name) for name in names}
         return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}

@@ -1,4 +1,4 @@
-"""Builds the response lists of the metrics APIs in each version; called by `apis`.
+"""Builds the response lists of the metrics APIs in each version; called by `metrics.custom.apis`.
 
 Field names and order are those of the published types.
 

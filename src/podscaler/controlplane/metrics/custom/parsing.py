@@ -1,7 +1,7 @@
 """Parses the entries of a ConfigMap, which define metrics, to series, in the format of docs/metrics.md. Pure.
 
-`config_maps` calls it for each entry of each new version of a ConfigMap. An entry is a value, a map of fields, or a
-list of these; an invalid one does not affect the others. The entry
+`metrics.custom.config_maps` calls it for each entry of each new version of a ConfigMap. An entry is a value, a map of
+fields, or a list of these; an invalid one does not affect the others. The entry
 
     queue_depth: {object: deployment/web, value: 5}
 
@@ -24,7 +24,7 @@ from podscaler.controlplane.metrics.custom.series import Outside, PodSelection, 
 ENTRY_MAX_BYTES: Final = 8192
 """Parsing this much blocks the event loop for about 10 ms."""
 
-# the fields of an entry
+# the fields of an entry; a new one is read in `_series`, and described in docs/metrics.md
 SUBJECTS = ("pods", "object")
 SCHEDULES = ("value", "steps", "ramp")
 COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")

@@ -1,6 +1,6 @@
 """Serves Heapster's API over HTTP on the node's address, on Heapster's port 8082 where that is free.
 
-The wiring of `up` starts a HeapsterEndpoint with `--serve-heapster`. As Heapster, it authenticates nobody: whoever may
+`cli.up` starts a HeapsterEndpoint with `--serve-heapster`. As Heapster, it authenticates nobody: whoever may
 connect to the loopback addresses of the machine may read the usage of its pods.
 """
 

@@ -1,8 +1,7 @@
 """Computes the responses of Heapster's API from the latest metrics of the node.
 
-`endpoint` calls `HeapsterModel.respond` for each request. Served are
+`metrics.heapster.endpoint` calls `HeapsterModel.respond` for each request, and serves /healthz itself. Served are
 
-    /healthz
     /apis/metrics/v1alpha1/nodes[/NODE]
     /apis/metrics/v1alpha1/pods
     /apis/metrics/v1alpha1/namespaces/NAMESPACE/pods[/POD]
@@ -32,7 +31,7 @@ from podscaler.controlplane.registry.registry import Object
 CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
 CUSTOM_VERSION: Final = "v1beta2"
 CUSTOM_PREFIX: Final = "custom/"
-Usage = Callable[[Mapping[str, str]], int]
+ReadUsage = Callable[[Mapping[str, str]], int]
 """Reads one figure from a container's `usage`, such as {"cpu": "25m", "memory": "90Ki"}."""
 
 
@@ -44,21 +43,19 @@ def _memory_bytes(usage: Mapping[str, str]) -> int:
     return Quantity.parse(usage["memory"]).milli_value() // 1000
 
 
-MODEL_METRICS: Final[Mapping[str, Usage]] = {
+MODEL_METRICS: Final[Mapping[str, ReadUsage]] = {
     "cpu/usage_rate": _millicores,
     "memory/usage": _memory_bytes,
     "memory/working_set": _memory_bytes,
 }
-"""The metrics that are read from the usage of containers."""
+"""The metrics that are read from the usage of containers; a further one needs an entry here."""
 
 
 class HeapsterError(Exception):
-    """A request that cannot be answered; str() is the text of the response.
-
-    `status` is its HTTP status.
+    """A request with an error as its response; str() is the text of the response.
 
     Attributes:
-        status: 400 or 404.
+        status: its HTTP status, 400 or 404.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -128,8 +125,8 @@ class HeapsterModel:
 
     def _point_finder(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
         """A function from the name of a pod to its latest point (timestamp and value), None if it has none."""
-        if (usage := MODEL_METRICS.get(metric)) is not None:
-            return lambda name: _usage_point(self._pods.get(namespace, name), usage)
+        if (read_usage := MODEL_METRICS.get(metric)) is not None:
+            return lambda name: _usage_point(self._pods.get(namespace, name), read_usage)
         if not metric.startswith(CUSTOM_PREFIX):
             return lambda _: None
         return self._custom_points(namespace, metric.removeprefix(CUSTOM_PREFIX)).get
@@ -138,7 +135,7 @@ class HeapsterModel:
         """The latest point of each pod with the metric, by the pod's name."""
         query = MetricsRequest(CUSTOM_GROUP, CUSTOM_VERSION, namespace, "pods", name="*", subresource=metric)
         try:
-            metric_values: Iterable[Object] = self._custom.answer(query)["items"]
+            metric_values: Iterable[Object] = self._custom.list_values(query)["items"]
         except StatusError:
             return {}  # no pod has the metric: Heapster's results are empty then
         return {metric_value["describedObject"]["name"]: _custom_point(metric_value) for metric_value in metric_values}
@@ -161,11 +158,12 @@ def _found(measured: Object | None, kind: str, name: str) -> Object:
     return measured
 
 
-def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
-    """The point of a PodMetrics object: the sum over its containers."""
-    if pod is None:
+def _usage_point(pod_metrics: Object | None, read_usage: ReadUsage) -> Object | None:
+    """The point of a PodMetrics object: the sum over its containers; None without the object."""
+    if pod_metrics is None:
         return None
-    return {"timestamp": pod["timestamp"], "value": sum(usage(container["usage"]) for container in pod["containers"])}
+    usages = [container["usage"] for container in pod_metrics["containers"]]
+    return {"timestamp": pod_metrics["timestamp"], "value": sum(map(read_usage, usages))}
 
 
 def _custom_point(metric_value: Object) -> Object:

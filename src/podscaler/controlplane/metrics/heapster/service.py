@@ -1,6 +1,6 @@
 """Maintains the Service kube-system/heapster and its EndpointSlice, by which clients find Heapster's API.
 
-The wiring of `up` calls `ensure` with `--serve-heapster`, and `remove` without. A Service of that name that somebody
+`cli.up` calls `ensure` with `--serve-heapster`, and `remove` without. A Service of that name that somebody
 else created is left alone.
 
 Source: Heapster's Service in clusters (name, namespace, labels, port 80).

@@ -1,6 +1,7 @@
 """An index of running pods with the facts that metrics need, updated by a watch so that sampling decodes no pods.
 
-The sampler owns one `RunningPods` and reads it in every round; the custom metrics read it for the described pods.
+`metrics.resource.sampler` owns one `RunningPods` and reads it in every round; `metrics.custom` reads it, through the
+sampler, for the described pods.
 """
 
 from collections.abc import Iterable, Mapping

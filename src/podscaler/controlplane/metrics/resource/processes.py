@@ -1,7 +1,7 @@
 """Reads CPU time and memory of process trees from the operating system in one pass.
 
-The sampler calls `read_trees` in a thread. A tree consists of the descendants of a root process and of the processes of
-the root's session (orphaned descendants keep their session).
+`metrics.resource.sampler` calls `read_trees` in a thread. A tree consists of the descendants of a root process and of
+the processes of the root's session (orphaned descendants keep their session).
 
 CPU time is cumulative: a child's time counts as its own while it runs and as its parent's once the parent has waited
 for it. The time of a process that no process of the tree waits for is lost, so that the sum can decrease.
@@ -67,7 +67,7 @@ def _parents() -> Mapping[int, int]:
 def _root_of(pid: int, parents: Mapping[int, int], roots: set[int]) -> int | None:
     """The root whose tree a process belongs to: its nearest ancestor in `roots`, else the leader of its session."""
     ancestor = pid
-    while ancestor > 1:
+    while ancestor > 1:  # process 1 adopts orphans
         if ancestor in roots:
             return ancestor
         ancestor = parents.get(ancestor, 0)

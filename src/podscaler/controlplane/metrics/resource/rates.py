@@ -1,4 +1,4 @@
-"""Computes usage rates from two readings of cumulative CPU time; called by the sampler. Pure.
+"""Computes usage rates from two readings of cumulative CPU time; called by `metrics.resource.sampler`. Pure.
 
 The first rate of a container is measured from its start, so that a new pod has metrics after one round; a container
 that started less than `MIN_WINDOW_S` ago has no rate yet. Windows are measured by the monotonic clock, so that setting
@@ -80,7 +80,9 @@ class UsageRates(Generic[K]):
     def observe(
         self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], sampled_at: SampleTime
     ) -> dict[K, Rate]:
-        """The rate of every container with a reading, since its last reading or its start.
+        """Add a round of readings; returns the rate of every container since its last reading or its start.
+
+        Containers without a reading are forgotten; one whose window is shorter than MIN_WINDOW_S has no rate yet.
 
         Args:
             containers: the running containers by key.

@@ -1,6 +1,6 @@
 """Samples the usage of containers every `--metric-resolution` and provides it as PodMetrics and NodeMetrics.
 
-The node's endpoints report the same readings as counters (`Sampler.snapshot`).
+`cli.up` runs one `Sampler`; the node's endpoints report the same readings as counters (`Sampler.snapshot`).
 
 Process trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the
 last reading and the window between the last two: values are not repeated, interpolated or smoothed.
@@ -40,13 +40,15 @@ log = logging.getLogger(__name__)
 
 STEP_MAX_NS = 2 * NANOSECONDS
 """Timestamps follow a wall clock that is set back by at most this."""
+_MACHINE_PID = 0
+"""Stands for the whole machine, which has no root process."""
 
 
 class SampledContainer(Protocol):
     """A container with a process, as the node provides it.
 
-    `pid` is the root of its process tree, `started_ns` its start (nanoseconds since the epoch), `commands` are the root
-    pids of commands that clients run in it (`kubectl exec`).
+    `pid` is the root of its process tree, `started_ns` its start (nanoseconds since the epoch), `command_pids` are the
+    root pids of commands that clients run in it (`kubectl exec`).
     """
 
     @property
@@ -62,7 +64,7 @@ class SampledContainer(Protocol):
     def started_ns(self) -> int: ...
 
     @property
-    def commands(self) -> frozenset[int]: ...
+    def command_pids(self) -> frozenset[int]: ...
 
 
 class CommandUsage:
@@ -73,44 +75,44 @@ class CommandUsage:
 
     def __init__(self) -> None:
         # by the container's root pid: CPU time of the running commands by pid, and the sum of those that have ended
-        self._seen_s: dict[int, dict[int, float]] = {}
-        self._ended_s: dict[int, float] = {}
+        self._running_cpu_s: dict[int, dict[int, float]] = {}
+        self._ended_cpu_s: dict[int, float] = {}
 
-    def added(
+    def observe(
         self, readings: Mapping[int, TreeReading], commands: Mapping[int, frozenset[int]]
     ) -> dict[int, TreeReading]:
-        """The readings of containers, including those of their running and ended commands.
+        """The readings of containers, including those of their commands that run or ended in earlier rounds.
 
         Args:
-            readings: of containers and commands, by root pid.
+            readings: of containers and commands in this round, by root pid.
             commands: the root pids of running commands by the container's root pid.
         """
         container_readings = {}
         for root, pids in commands.items():
             running_commands = {pid: readings[pid] for pid in pids if pid in readings}
-            earlier_s = self._seen_s.get(root, {})
-            ended_since_s = sum(cpu_s for pid, cpu_s in earlier_s.items() if pid not in running_commands)
-            ended_s = self._ended_s.get(root, 0.0) + ended_since_s
-            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_s)
+            earlier_cpu_s = self._running_cpu_s.get(root, {})
+            newly_ended_cpu_s = sum(cpu_s for pid, cpu_s in earlier_cpu_s.items() if pid not in running_commands)
+            ended_cpu_s = self._ended_cpu_s.get(root, 0.0) + newly_ended_cpu_s
+            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_cpu_s)
             if root in readings:
-                container_readings[root] = _sum(readings[root], running_commands.values(), ended_s)
+                container_readings[root] = _sum(readings[root], running_commands.values(), ended_cpu_s)
         self._forget_others(commands)
         return container_readings
 
-    def _remember(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
+    def _remember(self, root: int, running_cpu_s: dict[int, float], ended_cpu_s: float) -> None:
         """Keep the CPU seconds of a container's running commands by pid, and of its ended ones, if there are any."""
-        if seen_s or ended_s:
-            self._seen_s[root], self._ended_s[root] = seen_s, ended_s
+        if running_cpu_s or ended_cpu_s:
+            self._running_cpu_s[root], self._ended_cpu_s[root] = running_cpu_s, ended_cpu_s
 
     def _forget_others(self, roots: Mapping[int, frozenset[int]]) -> None:
         """Drop what is kept of containers that are not in `roots`."""
-        for root in self._seen_s.keys() - roots.keys():
-            del self._seen_s[root], self._ended_s[root]
+        for root in self._running_cpu_s.keys() - roots.keys():
+            del self._running_cpu_s[root], self._ended_cpu_s[root]
 
 
-def _sum(container_reading: TreeReading, commands: Iterable[TreeReading], ended_s: float) -> TreeReading:
-    """The usage of a container with its running commands, and `ended_s` seconds of CPU of ended ones."""
-    cpu_s, memory_bytes = container_reading.cpu_s + ended_s, container_reading.memory_bytes
+def _sum(container_reading: TreeReading, commands: Iterable[TreeReading], ended_cpu_s: float) -> TreeReading:
+    """The usage of a container with its running commands, and the CPU time of ended ones."""
+    cpu_s, memory_bytes = container_reading.cpu_s + ended_cpu_s, container_reading.memory_bytes
     for reading in commands:
         cpu_s += reading.cpu_s
         memory_bytes += reading.memory_bytes
@@ -146,30 +148,30 @@ class Sampler:
 
     Args:
         registry: where pods and their controllers are read.
-        processes: returns the containers that have a process now.
+        list_containers: returns the containers that have a process now.
         clock: time, and the delay between rounds.
-        node_name: returns the node's name for NodeMetrics; empty while there is no node.
+        get_node_name: returns the node's name for NodeMetrics; empty while there is no node.
         resolution_s: seconds between rounds.
     """
 
     def __init__(
         self,
         registry: Registry,
-        processes: Callable[[], Iterable[SampledContainer]],
+        list_containers: Callable[[], Iterable[SampledContainer]],
         *,
         clock: Clock,
-        node_name: Callable[[], str],
+        get_node_name: Callable[[], str],
         resolution_s: float,
     ) -> None:
         self.pod_metrics = MetricsTable()
         self.node_metrics = MetricsTable()
         self._registry = registry
-        self._processes = processes
+        self._list_containers = list_containers
         self._clock = clock
-        self._node_name = node_name
+        self._get_node_name = get_node_name
         self._resolution_s = resolution_s
         self._sampled: SampleTime | None = None
-        self._facts = RunningPods(registry)
+        self._running_pods = RunningPods(registry)
         self._commands = CommandUsage()
         self._rates: UsageRates[tuple[str, str]] = UsageRates()
         self._node_rates: UsageRates[str] = UsageRates()
@@ -184,21 +186,21 @@ class Sampler:
         if self._sampled is None or self._node_total is None:
             return None
         totals, pods = self._totals.totals(self._latest_rates), []
-        for (namespace, name), fact in sorted(self._facts.running().items()):
+        for (namespace, name), fact in sorted(self._running_pods.running().items()):
             sampled = [container for container in fact.containers if (fact.uid, container) in totals]
             if sampled:
                 containers = {container: totals[fact.uid, container] for container in sampled}
                 pods.append(PodTotal(namespace, name, fact.uid, fact.start_time, containers))
-        return UsageSnapshot(self._node_name(), self._sampled.stamp_ns, self._node_total, tuple(pods))
+        return UsageSnapshot(self._get_node_name(), self._sampled.stamp_ns, self._node_total, tuple(pods))
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
         """The running pods of a namespace by name."""
-        return self._facts.running_in(namespace)
+        return self._running_pods.running_in(namespace)
 
     async def run(self) -> None:
         """Sample until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._facts.run())
+            tasks.create_task(self._running_pods.run())
             tasks.create_task(self._sample_repeatedly())
 
     async def _sample_repeatedly(self) -> None:
@@ -209,17 +211,17 @@ class Sampler:
 
     async def sample(self) -> None:
         """Run one round: read processes, compute rates, publish metrics."""
-        processes = list(self._processes())
+        sampled = list(self._list_containers())
         containers = {
-            (process.pod_uid, process.container): ContainerStart(process.pid, process.started_ns)
-            for process in processes
+            (container.pod_uid, container.container): ContainerStart(container.pid, container.started_ns)
+            for container in sampled
         }
-        commands = {process.pid: process.commands for process in processes}
+        commands = {container.pid: container.command_pids for container in sampled}
         roots = commands.keys() | frozenset().union(*commands.values())
         trees, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
-        readings = self._commands.added(trees, commands)
+        readings = self._commands.observe(trees, commands)
         sampled_at = self._sample_time()
-        facts = self._facts.running()
+        facts = self._running_pods.running()
         simulated_rates = self._simulated_rates(facts, sampled_at.stamp_ns)
         rates = self._rates.observe(containers, readings, sampled_at) | simulated_rates
         self._totals.observe(containers, readings, simulated_rates, sampled_at)
@@ -255,7 +257,7 @@ class Sampler:
             usage = simulated.container_usage(
                 fact.simulated,
                 controller_annotations=annotations[fact.controller],
-                siblings=sharing[fact.controller or fact.uid] if fact.ready else 0,
+                sharers=sharing[fact.controller or fact.uid] if fact.ready else 0,
             )
             self._report_invalid(fact, annotations[fact.controller])
             for name, container_usage in usage.items():
@@ -285,12 +287,12 @@ class Sampler:
     def _publish_node(self, machine: TreeReading, sampled_at: SampleTime) -> None:
         """Replace the NodeMetrics; its rates are of the CPU time since the first round, which counts as its start."""
         if self._node_since is None:
-            self._node_since = ContainerStart(0, sampled_at.now_ns)
+            self._node_since = ContainerStart(_MACHINE_PID, sampled_at.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
-        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, sampled_at)
+        rates = self._node_rates.observe({"node": self._node_since}, {_MACHINE_PID: reading}, sampled_at)
         self._node_total = self._machine_total(machine, rates.get("node"))
-        name = self._node_name()
+        name = self._get_node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
             self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage(rates["node"])})])

@@ -1,7 +1,8 @@
 """Computes the usage of simulated pods from annotations, for tests and experiments without load.
 
-The sampler calls it for pods with `runtimeClassName: simulated`. Annotations (docs/pods.md) are on the pod or, so that
-they can change without a rollout, on its controller (annotations of a Deployment are copied to its ReplicaSets):
+`metrics.resource.sampler` calls it for pods with `runtimeClassName: simulated`. Annotations (docs/pods.md) are on the
+pod or, so that they can change without a rollout, on its controller (annotations of a Deployment are copied to its
+ReplicaSets):
 
     podscaler.dev/simulated-cpu: 250m                 every pod uses 250m
     podscaler.dev/simulated-total-cpu: 700m           the running pods of one controller share 700m equally
@@ -39,21 +40,21 @@ def is_simulated(pod: Mapping[str, Any]) -> bool:
 
 
 def container_usage(
-    pod: Mapping[str, Any], *, controller_annotations: Mapping[str, str], siblings: int
+    pod: Mapping[str, Any], *, controller_annotations: Mapping[str, str], sharers: int
 ) -> dict[str, SimulatedUsage]:
     """The usage by container name.
 
     Args:
         pod: a core/v1 Pod.
         controller_annotations: those of the pod's controller, empty without one.
-        siblings: how many pods share a total, including this one; 0 if this one gets no share.
+        sharers: how many pods share a total, including this one; 0 if this one gets no share, as it is not ready.
     """
     annotations = {**controller_annotations, **pod["metadata"].get("annotations", {})}
     names = [container["name"] for container in pod["spec"].get("containers") or []]
     return {
         name: SimulatedUsage(
-            _amount(annotations, "cpu", name, is_first=index == 0, siblings=siblings, units_in_one=_NANOCORES),
-            _amount(annotations, "memory", name, is_first=index == 0, siblings=siblings, units_in_one=1),
+            _amount(annotations, "cpu", name, is_first=index == 0, sharers=sharers, units_in_one=_NANOCORES),
+            _amount(annotations, "memory", name, is_first=index == 0, sharers=sharers, units_in_one=1),
         )
         for index, name in enumerate(names)
     }
@@ -71,7 +72,7 @@ def _states_usage(key: str) -> bool:
 
 
 def _amount(
-    annotations: Mapping[str, str], resource: str, container: str, *, is_first: bool, siblings: int, units_in_one: int
+    annotations: Mapping[str, str], resource: str, container: str, *, is_first: bool, sharers: int, units_in_one: int
 ) -> int:
     """What the annotations state for a container, in units of which one core or byte has `units_in_one`."""
     suffixes = [f".{container}", ""] if is_first else [f".{container}"]
@@ -81,7 +82,7 @@ def _amount(
             return _scaled(stated_usage, units_in_one)
         stated_total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
         if stated_total is not None:
-            return _scaled(stated_total, units_in_one) // siblings if siblings else 0
+            return _scaled(stated_total, units_in_one) // sharers if sharers else 0
     return 0
 
 

@@ -1,6 +1,7 @@
 """Accumulates the CPU time of containers and of the machine, which the node's endpoints report as counters.
 
-The sampler calls `UsageTotals.observe` in each round and makes a `UsageSnapshot` of the result for each request. Pure.
+`metrics.resource.sampler` calls `UsageTotals.observe` in each round and makes a `UsageSnapshot` of the result for each
+request. Pure.
 
 Invariants: the CPU time of one run of a container never decreases, although the sum over its processes can
 (`processes`); a container that is started again begins at zero with a later start time. The CPU time of simulated
@@ -97,13 +98,14 @@ class _Accumulated:
     Attributes:
         run: the container's root process and start; a restart is another run.
         cpu_ns: the sum of all increases of its CPU time since then.
-        read_ns: the CPU time of the latest reading; for a simulated container the monotonic time of the round.
+        baseline_ns: what the next round is compared with: the CPU time of the latest reading; for a simulated container
+            the monotonic time of the round.
     """
 
     run: ContainerStart
     cpu_ns: int
     memory_bytes: int
-    read_ns: int
+    baseline_ns: int
 
 
 class UsageTotals:
@@ -150,7 +152,9 @@ class UsageTotals:
         previous = self._accumulated.get(key)
         if previous is None or previous.run != run:
             return _Accumulated(run, read_ns, reading.memory_bytes, read_ns)
-        return _Accumulated(run, previous.cpu_ns + max(read_ns - previous.read_ns, 0), reading.memory_bytes, read_ns)
+        return _Accumulated(
+            run, previous.cpu_ns + max(read_ns - previous.baseline_ns, 0), reading.memory_bytes, read_ns
+        )
 
     def _integrated(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
         """The total of a simulated container: its rate is used up during the time since the previous round."""
@@ -158,5 +162,5 @@ class UsageTotals:
         previous = self._accumulated.get(key)
         if previous is None or previous.run.pid != _SIMULATED_PID:
             return _Accumulated(ContainerStart(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
-        used_ns = rate.cpu_nanocores * (round_ns - previous.read_ns) // NANOSECONDS
+        used_ns = rate.cpu_nanocores * (round_ns - previous.baseline_ns) // NANOSECONDS
         return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, round_ns)

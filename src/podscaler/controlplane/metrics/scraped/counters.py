@@ -47,7 +47,7 @@ class CounterRates(Generic[K]):
         self._counters: dict[K, _Counter] = {}
 
     def observe(self, values: Iterable[tuple[K, float]], at_s: float) -> dict[K, CounterRate]:
-        """The rates by key, of the counters that the previous call had too.
+        """Add a reading; returns the rates by key, of the counters that the previous call had too.
 
         Args:
             values: key and value of each counter, once.

@@ -1,4 +1,4 @@
-"""Parses a scraped body, in Prometheus' text format or OpenMetrics, to samples; called by `scraper`. Pure.
+"""Parses a scraped body, in Prometheus' text format or OpenMetrics, to samples; called by `scraped.scraper`. Pure.
 
 Samples of counters, and the `_count` and `_sum` of histograms and summaries, have `is_counter`; gauges and untyped
 samples do not. Buckets, quantiles, and values that are not finite or exceed `VALUE_MAX` are left out. If several

@@ -1,4 +1,4 @@
-"""Sends the HTTP requests of scrapes; `up` makes one `ScrapeClient` and passes its `get` to `scraper`.
+"""Sends the HTTP requests of scrapes; `cli.up` passes the `get` of a `ScrapeClient` to `metrics.scraped.scraper`.
 
 Proxies, cookies and redirects are not used, and certificates are not verified, since the server is a process of this
 machine at an address that the node gave to its pod. Size and duration of a response are limited.

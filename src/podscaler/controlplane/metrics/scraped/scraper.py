@@ -1,7 +1,7 @@
 """Scrapes the Prometheus metrics of running pods every `--metric-resolution`, and indexes them as custom metrics.
 
-`up` runs one `Scraper`; `custom.lookup` reads its index. A watch keeps the set of pods; a round scrapes all of them, at
-most `SCRAPES_AT_ONCE` at a time. For a pod `web-1` the sample
+`cli.up` runs one `Scraper`; `metrics.custom.lookup` reads its index. A watch keeps the set of pods; a round scrapes all
+of them, at most `SCRAPES_AT_ONCE` at a time. For a pod `web-1` the sample
 
     requests_total{service="web"} 1200
 
@@ -67,7 +67,7 @@ class _ScrapedPod:
     Attributes:
         pod: the core/v1 Pod in its newest version.
         target: where to scrape it; None if its annotations are invalid, and `reported` is the reason.
-        rates: the counters of the former scrapes.
+        rates: the rates of its counters, from the former scrapes.
         reported: the message of the last reported failure; empty after a success.
     """
 
@@ -111,7 +111,7 @@ class Scraper:
         self._interval_s = interval_s
         self._events = EventRecorder(registry, COMPONENT, clock)
         self._pods: dict[PodKey, _ScrapedPod] = {}
-        self._slots = asyncio.Semaphore(SCRAPES_AT_ONCE)
+        self._scrape_slots = asyncio.Semaphore(SCRAPES_AT_ONCE)
 
     async def run(self) -> None:
         """Scrape until cancelled."""
@@ -133,7 +133,7 @@ class Scraper:
         """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
-            await asyncio.gather(*(self._scrape(key, pod) for key, pod in list(self._pods.items())))
+            await asyncio.gather(*(self._scrape(key, each) for key, each in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
     async def _watch_pods(self) -> None:
@@ -173,22 +173,23 @@ class Scraper:
         if self._pods.pop(key, None) is not None:
             self.index.put(key, ())
 
-    async def _scrape(self, key: PodKey, pod: _ScrapedPod) -> None:
+    async def _scrape(self, key: PodKey, scraped_pod: _ScrapedPod) -> None:
         """Scrape one pod and index its series; does nothing for a pod without a target or an address."""
-        if pod.target is None or (address := self._locate(pod.pod, pod.target.port)) is None:
+        target = scraped_pod.target
+        if target is None or (address := self._locate(scraped_pod.pod, target.port)) is None:
             return
-        async with self._slots:
+        async with self._scrape_slots:
             try:
-                body, content_type = await self._fetch(pod.target.url(*address), min(self._interval_s, TIMEOUT_MAX_S))
+                body, content_type = await self._fetch(target.url(*address), min(self._interval_s, TIMEOUT_MAX_S))
                 samples = await self._parsed(body, content_type)
             except (ScrapeError, ExpositionError) as error:
-                if self._pods.get(key) is pod:
-                    self._fail(key, pod, str(error))
+                if self._pods.get(key) is scraped_pod:
+                    self._fail(key, scraped_pod, str(error))
                 return
-        if self._pods.get(key) is not pod:  # the pod was deleted or replaced during the scrape
+        if self._pods.get(key) is not scraped_pod:  # the pod was deleted or replaced during the scrape
             return
-        pod.reported = ""
-        self.index.put(key, list(self._series(key, pod, samples)))
+        scraped_pod.reported = ""
+        self.index.put(key, list(self._series(key, scraped_pod, samples)))
 
     async def _parsed(self, body: str, content_type: str) -> list[ExposedSample]:
         """The samples of a body, parsed in a thread if it is long. Raises ExpositionError."""
@@ -197,31 +198,31 @@ class Scraper:
             return exposition.parse(body, content_type, now_s)
         return await asyncio.to_thread(exposition.parse, body, content_type, now_s)
 
-    def _fail(self, key: PodKey, pod: _ScrapedPod, reason: str) -> None:
+    def _fail(self, key: PodKey, scraped_pod: _ScrapedPod, reason: str) -> None:
         """Remove the series of a pod, and report the reason unless it is that of the previous failure."""
         self.index.put(key, ())
-        if pod.reported == reason:
+        if scraped_pod.reported == reason:
             return
-        pod.reported = reason
+        scraped_pod.reported = reason
         _log.warning("pod %s/%s cannot be scraped: %s", *key, reason)
-        reference = {"apiVersion": "v1", "kind": "Pod", "metadata": pod.pod["metadata"]}
+        reference = {"apiVersion": "v1", "kind": "Pod", "metadata": scraped_pod.pod["metadata"]}
         self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {reason}")
 
-    def _series(self, key: PodKey, pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
+    def _series(self, key: PodKey, scraped_pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
         """The series of a scrape: one of the pod for each value, and one of each object that a label names."""
         namespace, name = key
         pod_object = self._kinds.described(f"pod/{name}", namespace)
-        for metric, labels, number, window_s in _values(pod, samples, self._clock.monotonic_s()):
+        for metric, labels, number, window_s in _values(scraped_pod.rates, samples, self._clock.monotonic_s()):
             series = Series(metric, pod_object, labels, Constant(_quantity(number)), window_s=window_s)
             yield series
             for kind in _OBJECT_LABELS:
-                if labels.get(kind) and "/" not in labels[kind]:
+                if labels.get(kind) and "/" not in labels[kind]:  # else no object can have the name
                     described = self._kinds.described(f"{kind}/{labels[kind]}", namespace)
                     yield Series(metric, described, labels, series.schedule, window_s=window_s)
 
 
 def _values(
-    pod: _ScrapedPod, samples: Iterable[ExposedSample], at_s: float
+    rates: CounterRates[tuple[str, Labels]], samples: Iterable[ExposedSample], at_s: float
 ) -> Iterable[tuple[str, Mapping[str, str], float, int | None]]:
     """Metric, labels, value and window in seconds (None for a gauge); a counter's value is its rate per second."""
     counters = []
@@ -230,7 +231,7 @@ def _values(
             counters.append(((sample.metric, sample.labels), sample.value))
         else:
             yield sample.metric, dict(sample.labels), sample.value, None
-    for (metric, labels), rate in pod.rates.observe(counters, at_s).items():
+    for (metric, labels), rate in rates.observe(counters, at_s).items():
         yield metric, dict(labels), rate.per_second, max(round(rate.window_s), 1)
 
 

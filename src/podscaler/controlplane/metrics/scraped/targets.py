@@ -1,7 +1,8 @@
 """Computes from annotations and ports of a pod whether to scrape it, and at which URL; called by `scraper`. Pure.
 
 A pod is scraped when it is annotated `prometheus.io/scrape: "true"`, or when one of its containers has a port named
-`metrics` and the annotation is absent. With `prometheus.io/port: "8080"` as well, the URL is `http://ADDRESS:8080/metrics`.
+`metrics` and the annotation is absent. With `prometheus.io/port: "8080"` as well, the URL is
+`http://ADDRESS:8080/metrics`.
 
 Source: the example configuration of Prometheus for Kubernetes (documentation), which made these annotations usual.
 Differs: without `prometheus.io/port` the port named `metrics` counts, then the first one; others are not scraped.
@@ -37,7 +38,7 @@ class ScrapeTarget:
 
     Attributes:
         scheme: `http` or `https`.
-        port: the containerPort; the process may listen at another one (`Locate` of `scraper`).
+        port: the containerPort; the process may listen at another port (`scraper.Locate`).
         path: begins with a slash, not percent-encoded; `url` encodes it.
     """
 
@@ -79,7 +80,7 @@ def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
 
 
 def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_port: int | None) -> int:
-    """The annotated port, else the one named `metrics`, else the first one. Raises TargetError."""
+    """The annotated port, else `metrics_port` (None: no port is named so), else the first one. Raises TargetError."""
     port_text = annotations.get(PORT)
     if port_text is None:
         port = metrics_port if metrics_port is not None else next((number for _, number in ports), None)
