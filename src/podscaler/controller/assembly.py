@@ -39,7 +39,7 @@ from podscaler.controller.reconcile.sync_reporter import SyncReporter
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry
-from podscaler.controller.work_assignment import AutoscalerCleanup, Handover, RunningSyncs, WorkAssignment
+from podscaler.controller.work_assignment import AutoscalerCleanup, LeaseHandover, RunningSyncs, WorkAssignment
 from podscaler.controller.worker import KeyProcessor, SyncWorker
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
@@ -202,7 +202,7 @@ class _Wiring:
             self._states,
             RunningSyncs(self._queue),
             self._queue,
-            handover=Handover(self._recorder, self._history, self._cleanup, clock),
+            handover=LeaseHandover(self._recorder, self._history, self._cleanup, clock),
             telemetry=self._telemetry,
             wait_listed=self._informers.wait_synced,
         )

@@ -27,7 +27,9 @@ from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
 
 STOP_TIMEOUT_S = 10.0
+"""How long running syncs may take to end before a lease is released, or at the end."""
 FLUSH_TIMEOUT_S = 2.0
+"""How long the writing of waiting events may take then, and again that of histories."""
 FIRST_RATE_PER_S = 50.0
 """How many autoscalers a second are synced first after a lease was acquired, at least."""
 
@@ -117,7 +119,7 @@ class RunningSyncs:
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class LeaseHandover:
     """The parts that are flushed for the next holder, before a lease is released.
 
     Attributes:
@@ -134,7 +136,7 @@ class Handover:
 
 
 class WorkAssignment:
-    """The set of autoscalers that this process syncs; implements the callbacks of elections.
+    """The set of autoscalers that this process syncs; implements `shard_ownership.LeaderCallbacks`.
 
     Args:
         states: the state of each autoscaler between syncs.
@@ -154,7 +156,7 @@ class WorkAssignment:
         syncs: RunningSyncs,
         queue: MeteredQueue,
         *,
-        handover: Handover,
+        handover: LeaseHandover,
         telemetry: Telemetry,
         wait_listed: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
@@ -206,7 +208,8 @@ class WorkAssignment:
     def begin(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
 
-        Begins after the key that was synced last: if leases are lost again and again, all keys are synced in turn.
+        They are spread over a period at most (FIRST_RATE_PER_S). Begins after the key that was synced last: if leases
+        are lost again and again, all keys are synced in turn.
         """
         if self._ownership is EVERYTHING:
             self.has_begun.set()
@@ -222,7 +225,7 @@ class WorkAssignment:
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks; the stored histories are read again, as another process may have written them."""
+        """A lease was acquired; the stored histories are read again, as another process may have written them."""
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)
@@ -230,7 +233,7 @@ class WorkAssignment:
         self.begin(belongs)
 
     async def on_stopped_leading(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks; syncs and writes that do not end in time are cancelled."""
+        """A lease is about to be released; syncs and writes that do not end in time are cancelled."""
         handover, clock = self._handover, self._handover.clock
         await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
         await self.syncs.cancel(belongs)
@@ -240,7 +243,7 @@ class WorkAssignment:
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks; stored histories stay, for the next holder."""
+        """A lease is lost, or was handed over; stored histories stay, for the next holder."""
         await self.syncs.cancel(belongs)
         for key in self._states.known_keys(belongs):
             self._uncount(key)

@@ -40,7 +40,10 @@ RESTART_DELAY_S = 1.0
 
 
 class SyncOutcome(Enum):
-    """How a sync ended: the autoscaler was deleted before, was synced (or skipped), or was edited meanwhile."""
+    """How a sync ended: the autoscaler was deleted before, was synced or skipped, or was edited meanwhile.
+
+    `SyncWorker._queue_next` queues the next sync by it.
+    """
 
     GONE = "gone"
     SYNCED = "synced"
@@ -83,7 +86,7 @@ class KeyProcessor:
         self.reconciler = wrapper(self.reconciler)
 
     async def process(self, key: Key) -> SyncOutcome:
-        """Sync one autoscaler. Raises LeadershipLost if its write lease ended meanwhile."""
+        """Sync one autoscaler. Raises LeadershipLost if its write lease ended meanwhile; all else is a bug."""
         state = self._states.of(key)
         state.begin_sync()
         if self._checks_cache and (lag := state.find_lag(self._autoscalers.version(key))) is not None:
@@ -96,7 +99,7 @@ class KeyProcessor:
             self._cleanup.forget(key)
             return SyncOutcome.GONE
         if self._autoscalers.waits(autoscaler):
-            if self._states.wait(state) and not self._is_dry_run:
+            if self._states.begin_waiting(state) and not self._is_dry_run:
                 self._reporter.waits(autoscaler)
             return SyncOutcome.SYNCED
         state.is_waiting = False
@@ -107,9 +110,9 @@ class KeyProcessor:
             return SyncOutcome.EDITED
         return SyncOutcome.SYNCED
 
-    def retry_delay_s(self, key: Key) -> float | None:
-        """After how many seconds to sync again before the next period; None: not before."""
-        return self._states.of(key).retry_delay_s(self._period_s)
+    def take_retry_delay_s(self, key: Key) -> float | None:
+        """As `AutoscalerState.take_retry_delay_s`; called once after each sync."""
+        return self._states.of(key).take_retry_delay_s(self._period_s)
 
 
 class SyncWorker:
@@ -184,7 +187,7 @@ class SyncWorker:
             return
         if outcome is SyncOutcome.EDITED:
             self._queue.add(key)
-        self._queue.add_next(key)
-        retry_delay_s = self._processor.retry_delay_s(key)
+        self._queue.add_next(key)  # also after an edit: the immediate sync does not shift the period
+        retry_delay_s = self._processor.take_retry_delay_s(key)
         if retry_delay_s is not None:
             self._queue.add_after(key, retry_delay_s)

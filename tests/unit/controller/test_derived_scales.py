@@ -25,7 +25,7 @@ EXPRESSIONS = {
 
 def _read(resource: target_informer.Resource, spec: dict[str, Any], status: dict[str, Any] | None = None) -> Scale:
     workload = {"metadata": META, "spec": spec} | ({"status": status} if status else {})
-    return target_informer.reader(resource)(msgspec.Raw(msgspec.json.encode(workload)))
+    return target_informer.scale_decoder(resource)(msgspec.Raw(msgspec.json.encode(workload)))
 
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])

@@ -14,7 +14,7 @@ def _delays(state: AutoscalerState, *errors: StatusError | None) -> list[float |
         state.begin_sync()
         if error is not None:
             state.note_failed_write(error)
-        found.append(state.retry_delay_s(15.0))
+        found.append(state.take_retry_delay_s(15.0))
     return found
 
 

@@ -41,6 +41,6 @@ def test_equal_parts_are_one_object() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many different pods are still read right when what is known is forgotten in between."""
-    monkeypatch.setattr(interned_parts, "REMEMBERED", 3)
+    monkeypatch.setattr(interned_parts, "PARTS_MAX", 3)
     pods = [_pod(f"p{number}", app=f"app-{number % 7}") for number in range(50)]
     assert [pod.metadata for pod in _read(*pods)] == [pod.metadata for pod in pods]

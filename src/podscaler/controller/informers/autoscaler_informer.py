@@ -1,9 +1,10 @@
 """Caches autoscalers by list and watch: HorizontalPodAutoscalers, and PodAutoscalers.
 
-The controller subscribes to changes; syncs read the caches by the keys of `options.autoscaler_kinds`. Rules:
+`podscaler.controller.controller` subscribes to changes; syncs read the caches by the keys of
+`podscaler.controller.options.autoscaler_kinds`. Rules:
 
-1. Autoscalers of the kinds that the controller manages (`--autoscaler-kinds`) are its own: handlers get their changes,
-   and iteration gives them.
+1. Handlers get the changes of the kinds that the controller manages (`--autoscaler-kinds`), and iteration gives those
+   autoscalers.
 2. Where PodAutoscalers are managed, HorizontalPodAutoscalers are watched in any case: a PodAutoscaler may have the same
    target as one, or may replace one in a migration.
 3. Where the CustomResourceDefinition of PodAutoscalers does not exist, nothing waits for it; they are managed once it
@@ -28,7 +29,7 @@ from podscaler.kube.informers.reflector import Reflector
 POLL_PERIOD_S = 0.05
 """How often it is checked whether all kinds are listed."""
 
-Reference = tuple[str, str, str, str]
+TargetReference = tuple[str, str, str, str]
 """A target: namespace, group, kind, name."""
 
 
@@ -49,36 +50,36 @@ class AutoscalerInformer:
         rng: random.Random,
         other_controllers: OtherControllers | None = None,
     ) -> None:
-        self._own = settings.kinds
+        self._managed_kinds = settings.kinds
         self._follows_generations = settings.gates.enabled(feature_gates.HPA_GENERATION)
         self._clock = clock
         self._other_controllers = other_controllers
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
         self._watches: dict[AutoscalerKind, Reflector[Autoscaler]] = {}
-        self._foreign = _ByTarget()
+        self._unmanaged = _ByTarget()
         for kind in (HPA, POD_AUTOSCALER):
-            if kind in self._own or (kind is HPA and POD_AUTOSCALER in self._own):
+            if kind in self._managed_kinds or (kind is HPA and POD_AUTOSCALER in self._managed_kinds):
                 on_read = other_controllers.note if other_controllers is not None and kind is HPA else None
                 source = observed_objects.autoscalers(settings.decision, kind, on_read=on_read)
                 self._caches[kind] = Cache()
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
-        if HPA in self._caches and HPA not in self._own:
-            self._caches[HPA].subscribe(self._foreign)
+        if HPA in self._caches and HPA not in self._managed_kinds:
+            self._caches[HPA].subscribe(self._unmanaged)
         if HPA in self._caches and other_controllers is not None:
             self._caches[HPA].subscribe(_OnDeletion(lambda autoscaler: other_controllers.forget(autoscaler.key)))
 
     def __iter__(self) -> Iterator[Autoscaler]:
-        for kind in self._own:
+        for kind in self._managed_kinds:
             yield from self._caches[kind]
 
     def __len__(self) -> int:
-        return sum(len(self._caches[kind]) for kind in self._own)
+        return sum(len(self._caches[kind]) for kind in self._managed_kinds)
 
     def subscribe(self, handler: ResourceEventHandler[Autoscaler]) -> None:
-        """Call `handler` with every change of own autoscalers; those that no longer wait are reported as added."""
-        for kind in self._own:
+        """Call `handler` with every change of managed autoscalers; those that no longer wait are reported as added."""
+        for kind in self._managed_kinds:
             self._caches[kind].subscribe(handler)
-        if HPA in self._caches and POD_AUTOSCALER in self._own:
+        if HPA in self._caches and POD_AUTOSCALER in self._managed_kinds:
             self._caches[HPA].subscribe(_OnDeletion(lambda hpa: self._resume_waiting(hpa.metadata.uid, handler)))
 
     def find(self, key: Key) -> Autoscaler | None:
@@ -91,7 +92,7 @@ class AutoscalerInformer:
 
     def waits(self, autoscaler: Autoscaler) -> bool:
         """Whether an autoscaler waits for a migration (`handover`), so that it is not synced."""
-        return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._hpa_uid)
+        return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._find_hpa_uid)
 
     def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
         """Whether a new version is to be synced at once: its spec was edited, or its handover begins or ends."""
@@ -110,20 +111,23 @@ class AutoscalerInformer:
         return "" if self._other_controllers is None else self._other_controllers.find_status_writer(key)
 
     def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:
-        """The keys of the HorizontalPodAutoscalers of another controller that scale the same target."""
-        return self._foreign.find(autoscaler)
+        """The keys of the HorizontalPodAutoscalers with the same target, where this controller does not manage them."""
+        return self._unmanaged.find(autoscaler)
 
     def unready(self) -> list[str]:
         """The kinds that are not listed yet, one sentence each."""
-        unlisted = [kind for kind in self._caches if not self._is_known(kind)]
+        unlisted = [kind for kind in self._caches if not self._is_listed_or_absent(kind)]
         return [f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}" for kind in unlisted]
 
     async def wait_synced(self) -> None:
-        """Return once all kinds are listed."""
+        """Return once all kinds are listed, which the detection of other controllers needs to know.
+
+        PodAutoscalers beside another kind are polled, as their definition may be missing (rule 3).
+        """
         for kind, cache in self._caches.items():
-            if kind is HPA or len(self._own) == 1:
+            if kind is HPA or len(self._managed_kinds) == 1:
                 await cache.wait_synced()
-            while not self._is_known(kind):
+            while not self._is_listed_or_absent(kind):
                 await self._clock.sleep(POLL_PERIOD_S)
         if self._other_controllers is not None:
             await self._other_controllers.note_listed()
@@ -143,12 +147,12 @@ class AutoscalerInformer:
             if origin is not None and origin.uid == uid:
                 handler.added(pod_autoscaler)
 
-    def _is_known(self, kind: AutoscalerKind) -> bool:
+    def _is_listed_or_absent(self, kind: AutoscalerKind) -> bool:
         """Whether a kind is listed, or its definition is missing and there are other kinds (rule 3)."""
-        is_absent = not self._watches[kind].is_served and len(self._own) > 1
+        is_absent = not self._watches[kind].is_served and len(self._managed_kinds) > 1
         return self._caches[kind].synced or (kind is POD_AUTOSCALER and is_absent)
 
-    def _hpa_uid(self, key: Key) -> str | None:
+    def _find_hpa_uid(self, key: Key) -> str | None:
         hpa = self._caches[HPA].find(key)
         return None if hpa is None else hpa.metadata.uid
 
@@ -157,7 +161,7 @@ class _ByTarget:
     """An event handler that indexes autoscalers by target."""
 
     def __init__(self) -> None:
-        self._keys: dict[Reference, set[Key]] = {}
+        self._keys: dict[TargetReference, set[Key]] = {}
 
     def find(self, autoscaler: Autoscaler) -> Iterable[Key]:
         """The keys of the indexed autoscalers that have the target of `autoscaler`."""
@@ -194,7 +198,7 @@ class _OnDeletion:
         """Nothing to do."""
 
 
-def target_of(autoscaler: Autoscaler) -> Reference:
+def target_of(autoscaler: Autoscaler) -> TargetReference:
     """The target of an autoscaler."""
     reference = autoscaler.wire.spec.scale_target_ref
     group = reference.api_version.rpartition("/")[0]

@@ -1,8 +1,8 @@
 """Decodes and validates a PodAutoscaler, which its API server checks less than a HorizontalPodAutoscaler.
 
-A custom resource is stored as it was written: a quantity may be a number, which the API server makes a string in a
-HorizontalPodAutoscaler. An API server without validation rules stores what it would reject in a
-HorizontalPodAutoscaler.
+Called by `observed_objects` and by `podscaler.controller.coexistence.counterpart`. A custom resource is stored as it
+was written: a quantity may be a number, which the API server makes a string in a HorizontalPodAutoscaler. An API server
+without validation rules stores what it would reject in a HorizontalPodAutoscaler.
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ import msgspec
 from podscaler.api.kinds.autoscaling import hpa_defaults, hpa_validation
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 
-SOURCES = ("resource", "containerResource", "pods", "object", "external")
-QUANTITIES = ("value", "averageValue")
+METRIC_SOURCES = ("resource", "containerResource", "pods", "object", "external")
+QUANTITY_FIELDS = ("value", "averageValue")
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 
 
@@ -26,9 +26,9 @@ def decode(autoscaler_json: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 
 
 def fault(autoscaler_json: msgspec.Raw | bytes) -> str:
-    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec.
+    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec; empty: none.
 
-    Empty if it has none.
+    Raises ValueError if it is not JSON.
     """
     autoscaler = with_quantities(msgspec.json.decode(autoscaler_json))
     hpa_defaults.set_v2_defaults(autoscaler)
@@ -40,8 +40,8 @@ def with_quantities(autoscaler: Any) -> Any:
     """The object (JSON-ready data, changed in place) with the quantities of its spec as strings."""
     spec = (autoscaler.get("spec") or {}) if isinstance(autoscaler, dict) else {}
     for metric in spec.get("metrics") or ():
-        for source in SOURCES:
-            _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITIES)
+        for source in METRIC_SOURCES:
+            _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITY_FIELDS)
     for scaling_rules in (spec.get("behavior") or {}).values():
         _make_texts(scaling_rules or {}, ("tolerance",))
     return autoscaler

@@ -1,7 +1,7 @@
 """Reads and writes the annotations of a migration, in which an autoscaler of one kind replaces one of the other kind.
 
-`podscaler migrate` writes them; the controller reads them. A PodAutoscaler waits, which means that it is not synced and
-that an event reports it, while
+`podscaler.controller.coexistence.migration` writes them; `autoscaler_informer` and the reconciler read them. A
+PodAutoscaler waits, which means that it is not synced and that an event reports it, while
 
 * it is annotated MIGRATING_TO: its HorizontalPodAutoscaler is about to be created, or
 * the HorizontalPodAutoscaler that it was made from (MIGRATED_FROM) still exists.
@@ -59,7 +59,7 @@ def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
 
 
 def waiting_message(annotations: Mapping[str, str]) -> str:
-    """The message of the event, by the annotations of the PodAutoscaler."""
+    """The message of the event WAITING, by the annotations of the PodAutoscaler, which is known to wait."""
     if MIGRATING_TO in annotations:
         return f"no longer managed: it becomes a {annotations[MIGRATING_TO]}"
     return f"waits until {annotations.get(MIGRATED_FROM, 'another')} is gone"

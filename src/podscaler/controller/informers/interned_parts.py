@@ -15,7 +15,7 @@ from podscaler.core.model import observation
 
 T = TypeVar("T")
 
-REMEMBERED = 8192
+PARTS_MAX = 8192
 """How many distinct parts are interned before all are dropped; equal parts are close together, as lists are sorted."""
 
 
@@ -35,12 +35,11 @@ class SharedParts:
     def facts(self, pod: observation.Pod, meta: PodMeta) -> observation.Pod:
         """`pod` with the labels of `meta`, and its requests shared."""
         containers = self._interned(("containers", *map(_identity, pod.containers)), pod.containers)
-        requests = pod.requests_milli
-        requests = (
-            containers[0].requests_milli
-            if len(containers) == 1
-            else self._interned(("requests", *sorted(requests.items())), requests)
-        )
+        if len(containers) == 1:
+            requests_milli = containers[0].requests_milli
+        else:
+            key = ("requests", *sorted(pod.requests_milli.items()))
+            requests_milli = self._interned(key, pod.requests_milli)
         return msgspec.structs.replace(
             pod,
             name=meta.name,
@@ -48,7 +47,7 @@ class SharedParts:
             phase=intern(pod.phase),
             ready=pod.ready and intern(pod.ready),
             containers=containers,
-            requests_milli=requests,
+            requests_milli=requests_milli,
         )
 
     def _interned(self, key: Hashable, part: T) -> T:
@@ -56,7 +55,7 @@ class SharedParts:
         shared_part = self._parts.get(key)
         if shared_part is not None:
             return cast(T, shared_part)
-        if len(self._parts) >= REMEMBERED:
+        if len(self._parts) >= PARTS_MAX:
             self._parts.clear()
         self._parts[key] = part
         return part

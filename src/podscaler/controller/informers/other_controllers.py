@@ -1,7 +1,8 @@
 """Detects other controllers that write the status of the same autoscalers, by their field managers.
 
-The watch of autoscalers calls `note` with each object that changed, which reads metadata.managedFields; `WriteGate`
-calls `competing` before anything is written about an autoscaler. Rules:
+`autoscaler_informer` calls `note` with each object that changed, which reads metadata.managedFields;
+`podscaler.controller.coexistence.standby.WriteGate` calls `competing` before anything is written about an autoscaler.
+`podscaler explain` and `podscaler migrate` use `status_writes` and `is_built_in_alive` alone. Rules:
 
 1. Every manager but our own is another controller, except kubectl (a person writes by hand) and a migration. Another
    installation of podscaler has another manager (`podscaler.controller.options.installation`).
@@ -23,7 +24,7 @@ import logging
 import statistics
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -127,22 +128,15 @@ class _Competitor:
 
     Attributes:
         stamped_ns: the API server's timestamp of its last write.
-        heard_s: when its last write was observed, by the monotonic clock.
+        observed_s: when its last write was observed, by the monotonic clock.
         competes: whether it wrote twice within RECENT_S, or is known by name (rule 2); not if ours replaced it (5).
-        unanswered_s: since when there is something to write that it has not written; None if there is nothing.
+        silent_since_s: since when there is something to write that it has not written; None if there is nothing.
     """
 
     stamped_ns: int
-    heard_s: float
+    observed_s: float
     competes: bool
-    unanswered_s: float | None = None
-
-
-@dataclass(slots=True)
-class _StatusWriters:
-    """The other writers of one autoscaler's status, by manager."""
-
-    managers: dict[str, _Competitor] = field(default_factory=dict)
+    silent_since_s: float | None = None
 
 
 class OtherControllers:
@@ -156,11 +150,11 @@ class OtherControllers:
         self._client = client
         self._own = own
         self._clock = clock
-        self._writers_by_key: dict[Key, _StatusWriters] = {}
+        self._competitors_by_key: dict[Key, dict[str, _Competitor]] = {}
         self._intervals_s: dict[str, deque[float]] = {}
-        self._own_keys: set[Key] = set()
+        self._managed_keys: set[Key] = set()
         self._competing_by_key: dict[Key, tuple[str, ...]] = {}
-        self._names: Counter[str] = Counter()
+        self._name_counts: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
         self._lease_fault = ""
         self._is_listed = False
@@ -168,21 +162,21 @@ class OtherControllers:
     def note(self, autoscaler_json: msgspec.Raw) -> None:
         """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
         meta = _METADATA_DECODER.decode(autoscaler_json).metadata
-        status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _StatusWriters())
+        competitors = self._competitors_by_key.setdefault((meta.namespace, meta.name), {})
         writes = list(_parse_status_writes(meta))
         own_write_ns = max((write.at_ns for write in writes if write.manager == self._own), default=0)
         for write in writes:
             if write.manager != self._own and not write.manager.startswith(IGNORED_PREFIXES):
-                self._note_write(status_writers, write, own_write_ns)
+                self._note_write(competitors, write, own_write_ns)
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted."""
-        self._writers_by_key.pop(key, None)
+        self._competitors_by_key.pop(key, None)
         self.release(key)
 
     def release(self, key: Key) -> None:
         """Another process manages the autoscaler: the last result of `competing` does not count any more."""
-        self._own_keys.discard(key)
+        self._managed_keys.discard(key)
         self._keep_names(key, ())
 
     async def note_listed(self) -> None:
@@ -204,33 +198,28 @@ class OtherControllers:
         Args:
             has_change: whether there is something to write about it now.
         """
-        status_writers = self._writers_by_key.get(key)
-        managers = status_writers.managers if status_writers is not None else {}
-        now_s = self._clock.monotonic_s()
+        competitors, now_s = self._competitors_by_key.get(key, {}), self._clock.monotonic_s()
         names = sorted(
-            name for name, competitor in managers.items() if self._is_at_work(name, competitor, now_s, has_change)
+            name for name, competitor in competitors.items() if self._is_at_work(name, competitor, now_s, has_change)
         )
-        self._own_keys.add(key)
+        self._managed_keys.add(key)
         self._keep_names(key, tuple(names))
         return ", ".join(names)
 
     def find_status_writer(self, key: Key) -> str:
         """The other controller that wrote the autoscaler's status last; empty if none is known."""
-        status_writers = self._writers_by_key.get(key)
-        if status_writers is None or not status_writers.managers:
-            return ""
-        managers = status_writers.managers
-        return max(managers, key=lambda manager: managers[manager].stamped_ns)
+        competitors = self._competitors_by_key.get(key, {})
+        return max(competitors, key=lambda manager: competitors[manager].stamped_ns, default="")
 
     @property
     def found(self) -> str:
         """The other controllers of any managed autoscaler, as of the last calls of `competing`; empty: none."""
-        return ", ".join(sorted(self._names))
+        return ", ".join(sorted(self._name_counts))
 
     @property
     def is_everywhere(self) -> bool:
         """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
-        return bool(self._own_keys) and len(self._competing_by_key) == len(self._own_keys)
+        return bool(self._managed_keys) and len(self._competing_by_key) == len(self._managed_keys)
 
     def _keep_names(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember the other controllers of an autoscaler, and count their names."""
@@ -238,11 +227,11 @@ class OtherControllers:
         if names:
             self._competing_by_key[key] = names
         if names != earlier_names:
-            self._names.update(names)
-            self._names.subtract(earlier_names)
+            self._name_counts.update(names)
+            self._name_counts.subtract(earlier_names)
             for name in earlier_names:
-                if not self._names[name]:
-                    del self._names[name]
+                if not self._name_counts[name]:
+                    del self._name_counts[name]
 
     def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
         """Whether a competitor is active (rules 2 to 4); starts or ends its silence.
@@ -252,13 +241,13 @@ class OtherControllers:
         if not competitor.competes:
             return False
         if not has_change:
-            competitor.unanswered_s = None
-        elif competitor.unanswered_s is None:
-            competitor.unanswered_s = now_s
+            competitor.silent_since_s = None
+        elif competitor.silent_since_s is None:
+            competitor.silent_since_s = now_s
         is_dead = manager == BUILT_IN and self._built_in is _Life.DEAD
-        # where the Lease has expired all of its silence counts (rule 4)
-        silent_since_s = competitor.heard_s if is_dead else competitor.unanswered_s
-        return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
+        # where the Lease has expired, all of its silence counts (rule 4)
+        counted_from_s = competitor.observed_s if is_dead else competitor.silent_since_s
+        return counted_from_s is None or now_s - counted_from_s < self._silence_s(manager)
 
     def _silence_s(self, manager: str) -> float:
         """After how many seconds without a write a manager counts as stopped."""
@@ -266,24 +255,24 @@ class OtherControllers:
             return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
         return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
 
-    def _note_write(self, status_writers: _StatusWriters, write: StatusWrite, own_write_ns: int) -> None:
+    def _note_write(self, competitors: dict[str, _Competitor], write: StatusWrite, own_write_ns: int) -> None:
         """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
-        now_s, competitor = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
+        now_s, competitor = self._clock.monotonic_s(), competitors.get(write.manager)
         if competitor is None:
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
             is_replaced = age_s > RECENT_S and own_write_ns > write.at_ns
             competes = not is_replaced and _is_known(write.manager)
-            status_writers.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, competes)
+            competitors[write.manager] = _Competitor(write.at_ns, now_s - age_s, competes)
         elif write.at_ns > competitor.stamped_ns:
-            interval_s = now_s - competitor.heard_s
+            interval_s = now_s - competitor.observed_s
             if interval_s <= RECENT_S:
                 self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS_MAX)).append(interval_s)
             competitor.competes = _is_known(write.manager) or interval_s <= RECENT_S
-            competitor.stamped_ns, competitor.heard_s, competitor.unanswered_s = write.at_ns, now_s, None
+            competitor.stamped_ns, competitor.observed_s, competitor.silent_since_s = write.at_ns, now_s, None
 
     async def _refresh_lease(self) -> None:
         """Read whether kube-controller-manager is alive, once it has written the status of a known autoscaler."""
-        if not any(BUILT_IN in writer.managers for writer in self._writers_by_key.values()):
+        if not any(BUILT_IN in competitors for competitors in self._competitors_by_key.values()):
             return
         try:
             is_alive = await is_built_in_alive(self._client, self._clock.now_ns())

@@ -1,8 +1,8 @@
 """Reads and writes the scale subresource of an autoscaler's target.
 
-The reconciler reads once at the start of a sync, and writes with what it read. Reading uses discovery, because a target
-is named by kind; the version in its reference does not matter. A scale that
-`podscaler.controller.informers.target_informer` has is not requested.
+`podscaler.controller.reconcile.observer` reads once at the start of a sync, and the reconciler writes with what it
+read; `podscaler explain` reads. Reading uses discovery, because a target is named by kind; the version in its reference
+does not matter. A scale that `podscaler.controller.informers.target_informer` has is not requested.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
 conflict) and 10 (REST requests).
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
-from podscaler.base.clock import Clock
+from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.concurrency import WithoutSlot, keep_slot
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.target_informer import TargetInformer
+from podscaler.core import settle
 from podscaler.kube.client import typed_responses, urls
 from podscaler.kube.client.client import Client, is_conflict
 from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery, RESTMapping
@@ -27,11 +28,9 @@ from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 5
-"""How often a scale is written in all, while there are conflicts."""
-RETRY_DELAY_S = 0.010
+RETRY_DELAY_S = settle.WRITE_RETRY_DELAY_NS / NANOSECONDS
 JITTER_RATIO = 0.1
-"""At most this part of RETRY_DELAY_S is added at random. These are the figures of client-go's DefaultRetry."""
+"""At most this part of RETRY_DELAY_S is added at random, as by client-go's DefaultRetry."""
 _SCALE_DECODER = msgspec.json.Decoder(Scale)
 _ENCODER = msgspec.json.Encoder()
 
@@ -137,7 +136,9 @@ class ScaleClient:
         return list(by_plural.values())
 
     async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
-        """Set the replicas of the target; after a conflict, read the scale and try again, ATTEMPTS times in all.
+        """Set the replicas of the target; after a conflict, read the scale and try again.
+
+        It is tried `settle.MAX_WRITE_ATTEMPTS` times in all, as the replay assumes.
 
         Errors are in the result; none is raised.
         """
@@ -149,7 +150,7 @@ class ScaleClient:
             except StatusError as error:
                 errors.append(error)
                 target = await self._latest(target)  # before the check, as upstream: also after the last attempt
-                if len(errors) == ATTEMPTS or not is_conflict(error):
+                if len(errors) == settle.MAX_WRITE_ATTEMPTS or not is_conflict(error):
                     return ScaleWrite(False, errors)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
@@ -157,13 +158,13 @@ class ScaleClient:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE_DECODER)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
-        """Write the scale, and give the response to the cache of scales. Raises StatusError."""
+        """Write the scale, and pass the response to the cache of scales. Raises StatusError."""
         new_scale = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
         response = await self._client.put(target.path, _ENCODER.encode(new_scale), subject=target.subject)
         if self._cached_scales is None:
             return
         try:
-            self._cached_scales.wrote(target.mapping, _SCALE_DECODER.decode(response))
+            self._cached_scales.note_write(target.mapping, _SCALE_DECODER.decode(response))
         except msgspec.DecodeError:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 

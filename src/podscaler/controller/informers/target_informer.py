@@ -72,26 +72,26 @@ class _Workload(Wire, frozen=True):
 _DECODER = msgspec.json.Decoder(_Workload)
 
 
-def _by_object(selector: dict[str, Any] | None) -> str:
+def _label_selector_text(selector: dict[str, Any] | None) -> str:
     """The text of a LabelSelector, which is its JSON object; None selects nothing."""
     return str(selectors.from_label_selector(selector))
 
 
-def _by_labels(selector: dict[str, Any] | None) -> str:
+def _label_map_text(selector: dict[str, Any] | None) -> str:
     """The text of a selector that is a map of labels, as a ReplicationController has it."""
     return str(selectors.from_labels(selector or {}))
 
 
 SELECTOR_TEXTS: Mapping[Resource, Callable[[dict[str, Any] | None], str]] = {
-    ("apps", "deployments"): _by_object,
-    ("apps", "replicasets"): _by_object,
-    ("apps", "statefulsets"): _by_object,
-    ("", "replicationcontrollers"): _by_labels,
+    ("apps", "deployments"): _label_selector_text,
+    ("apps", "replicasets"): _label_selector_text,
+    ("apps", "statefulsets"): _label_selector_text,
+    ("", "replicationcontrollers"): _label_map_text,
 }
-"""The resources whose scales can be derived, and how the selector of each becomes text."""
+"""The resources whose scales can be derived (a new one: here alone), and how the selector of each becomes text."""
 
 
-def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
+def scale_decoder(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
     """A decoder of scales from workloads in JSON, for a resource of SELECTOR_TEXTS; it raises ValueError."""
     selector_text = SELECTOR_TEXTS[resource]
 
@@ -118,7 +118,7 @@ def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
     return decode_scale
 
 
-ANY: Key = ("", "")
+ALL_KEYS: Key = ("", "")
 """The key for all writes before the first list: as no list may ever show which of their objects were deleted, they
 count as one."""
 
@@ -133,14 +133,14 @@ class _WatchedKind:
         scales.subscribe(self)
 
     def is_behind(self, key: Key) -> bool:
-        """Whether the cache lacks our last write of that scale, or one before the first list."""
-        for written_key in (ANY, key):
+        """Whether the cache lacks our last write of that scale, or one before the first list; forgets those it has."""
+        for written_key in (ALL_KEYS, key):
             if consistency.find_lag(self._written.get(written_key), self.scales.version) is not None:
                 return True
             self._written.pop(written_key, None)
         return False
 
-    def wrote(self, key: Key, written_version: WrittenVersion) -> None:
+    def note_write(self, key: Key, written_version: WrittenVersion) -> None:
         """Take note of our own write of a scale."""
         self._written[key] = consistency.latest(self._written.get(key), written_version)
 
@@ -179,7 +179,7 @@ class TargetInformer:
                 await self._has_new_kinds.wait()
 
     def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
-        """The scale of the object of that key; None if it has to be requested."""
+        """The scale of the object of that key; None if it has to be requested. The first call for a kind watches it."""
         resource = (mapping.group, mapping.plural)
         watched = self._watched.get(resource)
         if watched is None:
@@ -190,13 +190,13 @@ class TargetInformer:
             return None
         return None if watched.is_behind(key) else watched.scales.find(key)
 
-    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
+    def note_write(self, mapping: RESTMapping, scale: Scale) -> None:
         """Take note of our own write of a scale, with the scale that the API server returned."""
         watched = self._watched.get((mapping.group, mapping.plural))
         if watched is not None:
             meta = scale.metadata
-            key, uid = (key_of(scale), meta.uid) if watched.scales.synced else (ANY, "")
-            watched.wrote(key, WrittenVersion(uid, meta.resource_version))
+            key, uid = (key_of(scale), meta.uid) if watched.scales.synced else (ALL_KEYS, "")
+            watched.note_write(key, WrittenVersion(uid, meta.resource_version))
 
     def _watch(self, resource: Resource, version: str) -> None:
         """Begin to watch a kind of workloads in that API version; `run` starts the reflector."""
@@ -204,7 +204,7 @@ class TargetInformer:
         source = WatchSource(
             urls.group_version(group, version) + urls.path(plural),
             f"{plural}.{group}" if group else plural,
-            reader(resource),
+            scale_decoder(resource),
         )
         scales: Cache[Scale] = Cache()
         reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)

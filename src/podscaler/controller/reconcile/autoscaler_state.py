@@ -36,6 +36,7 @@ from podscaler.kube.informers.cache import Key
 STEP_MAX_NS = 2 * NANOSECONDS
 """A smaller step of the wall clock leaves histories as they are."""
 FIRST_RETRY_S = 1.0
+"""The delay before the first retry, which each further one doubles."""
 
 
 @dataclass(slots=True)
@@ -94,14 +95,14 @@ class AutoscalerState:
             earlier = history_record.resumed(self.restored, replicas, now_ns, has_behavior=has_behavior)
             self.history, self.restored = stored_history.merged(earlier, self.history), None
 
-    def standby_change(self, replicas: int) -> int:
-        """By how many replicas another writer changed the target since the last sync in standby."""
+    def take_standby_change(self, replicas: int) -> int:
+        """By how many replicas another writer changed the target since the last sync on standby; notes `replicas`."""
         change = replicas - (replicas if self.standby_replicas is None else self.standby_replicas)
         self.standby_replicas = replicas
         return change
 
     def is_new_desired(self, replicas: int | None) -> bool:
-        """Whether a sync on standby would write another number (None: nothing) than the one before."""
+        """Whether a sync on standby would write another number (None: nothing) than the one before; notes it."""
         is_new, self.standby_desired = self.standby_desired != replicas, replicas
         return is_new
 
@@ -110,7 +111,7 @@ class AutoscalerState:
         self.standby_replicas = self.standby_desired = None
 
     def is_new_error(self, error: str) -> bool:
-        """Whether a sync ended otherwise than the one before (`error` is empty if it succeeded)."""
+        """Whether a sync ended otherwise than the one before (`error` is empty if it succeeded); notes the error."""
         is_new, self.error = self.error != error, error
         return is_new
 
@@ -127,7 +128,7 @@ class AutoscalerState:
             self.status_written_s = at_s + spread_s
 
     def find_lag(self, cache_version: str) -> str | None:
-        """The message if a cache, complete up to that version, lacks our last status write; else None."""
+        """The message if a cache of that version lacks our last status write; else None, and the write is forgotten."""
         lag = consistency.find_lag(self.written, cache_version)
         if lag is None:
             self.written = None
@@ -142,8 +143,11 @@ class AutoscalerState:
         if error.code == 0 or (is_conflict(error) and self.failures > 0):
             self.may_retry = True
 
-    def retry_delay_s(self, period_s: float) -> float | None:
-        """After how many seconds to sync again before the next period; None: not before."""
+    def take_retry_delay_s(self, period_s: float) -> float | None:
+        """After how many seconds to sync again before the next period; None: not before.
+
+        Counts the sync that has ended as a failure or a success; so it is called once after each.
+        """
         if not self.may_retry:
             self.failures = 0
             return None
@@ -163,7 +167,7 @@ class AutoscalerStates:
         self._clock_offset_ns: int | None = None
 
     def of(self, key: Key) -> AutoscalerState:
-        """The state of an autoscaler, a new one where there is none."""
+        """The state of an autoscaler; a new one is kept where there is none."""
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = AutoscalerState(key)
@@ -211,7 +215,7 @@ class AutoscalerStates:
             state.selector = selector
             self._selectors.store("/".join(state.key), selector)
 
-    def wait(self, state: AutoscalerState) -> bool:
+    def begin_waiting(self, state: AutoscalerState) -> bool:
         """An autoscaler waits for a migration, so its selector is dropped; returns whether it did not wait before."""
         self._drop_selector(state)
         is_new, state.is_waiting = not state.is_waiting, True
@@ -224,7 +228,7 @@ class AutoscalerStates:
         state.conflicting = conflicting
 
     def drop_conflicting(self, state: AutoscalerState, kept_keys: frozenset[Key] = frozenset()) -> None:
-        """Drop the autoscalers that scale the same target no more, all but `kept_keys`."""
+        """Drop the selectors of the autoscalers that scale the same target no more, all but `kept_keys`."""
         for key in state.conflicting - kept_keys:
             self._selectors.forget("/".join(key))
         state.conflicting = kept_keys

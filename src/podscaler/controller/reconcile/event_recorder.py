@@ -33,8 +33,9 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "horizontal-pod-autoscaler"
 BUFFER_EVENTS = 1000
-TRIES = 12
+ATTEMPTS = 12
 RETRY_DELAY_S = 10.0
+"""The wait between two attempts; the first one is a random part of it, as in client-go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Subject:
             "apiVersion": self.kind.api_version,
             "resourceVersion": self.resource_version,
         }
-        return core_event(event, involved, component=COMPONENT, reporter="" if event.combined else COMPONENT)
+        reporter = "" if event.combined else COMPONENT  # as client-go, whose combined events lack it
+        return core_event(event, involved, component=COMPONENT, reporter=reporter)
 
 
 class _Waiting(NamedTuple):
@@ -79,6 +81,9 @@ class AutoscalerEventRecorder:
 
     Args:
         rng: for the first wait and for the correlation.
+
+    Attributes:
+        dropped: how many events were dropped because too many waited.
     """
 
     def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
@@ -128,7 +133,7 @@ class AutoscalerEventRecorder:
 
     async def _deliver(self, subject: Subject, event: EventDraft) -> None:
         """Write one event, by the module's rules for failures; returns when it is written or dropped."""
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._write(subject, event)
                 return
@@ -140,10 +145,10 @@ class AutoscalerEventRecorder:
                     level = logging.DEBUG if error.code == 401 else logging.WARNING  # 401 is reported once for all
                     log.log(level, "event %s was rejected and is dropped: %s", event.name, error)
                     return
-                log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
-            if attempt < TRIES:
+                log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, ATTEMPTS, error)
+            if attempt < ATTEMPTS:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
-        log.warning("event %s is dropped after %d tries", event.name, TRIES)
+        log.warning("event %s is dropped after %d tries", event.name, ATTEMPTS)
 
     async def _write(self, subject: Subject, event: EventDraft) -> None:
         """Create the Event, or raise the count of one that was written before. Raises StatusError, LeadershipLost."""

@@ -3,8 +3,8 @@
 The reconciler calls `Observer.observe` in each sync. Pods come from the cache; the scale and each metric may cost a
 request. The decision is asked twice: with the facts that cost no metrics it says which metrics it needs
 (`decide.needed_metrics`), and the facts with these metrics are returned. The metrics of one autoscaler are queried
-concurrently. How autoscalers with the same target or pods conflict is decided by `core`; `AutoscalerStates` remembers
-which ones share.
+concurrently. `podscaler.core` decides how autoscalers with the same target or pods conflict; `AutoscalerStates` keeps
+their selectors.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
@@ -50,11 +50,11 @@ class SyncSources:
 
 
 class Observer:
-    """Collects the facts of syncs, and notes in the states which pods an autoscaler selects.
+    """Collects the facts of syncs, and notes in the states which autoscalers have the same target.
 
     Args:
         sources: the sources of the facts.
-        states: of all autoscalers: their selectors, and which of them were seen by a sync before.
+        states: of all autoscalers: their selectors, and whether the watch has them.
         clock: for the durations of queries.
         settings: the settings of decisions.
     """

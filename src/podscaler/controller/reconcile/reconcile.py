@@ -92,7 +92,8 @@ class AutoscalerReconciler:
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
         """Sync the autoscaler; the decision with the results of its writes. Failures of requests are part of it.
 
-        Raises Outdated if the spec was changed meanwhile, and LeadershipLost where the write lease ended.
+        Raises Outdated if the autoscaler was edited, or may not be rescaled any more, and LeadershipLost where the
+        write lease ended.
 
         Differs: kube-controller-manager carries out what it decided by the spec that it began with.
         """
@@ -120,7 +121,7 @@ class AutoscalerReconciler:
     async def _act(
         self, autoscaler: Autoscaler, observed_sync: ObservedSync, prior_history: History, decision: Decision
     ) -> SyncRecord:
-        """Carry out and report a decision; returns the sync with the results of its writes."""
+        """Carry out and report a decision; returns the sync with the results of its writes. Raises Outdated."""
         now_ns, state = decision.trace.now, self._states.of(autoscaler.key)
         state.leave_standby()
         decision, errors = await self._carry_out(autoscaler, observed_sync, decision)
@@ -145,7 +146,7 @@ class AutoscalerReconciler:
             self._states.keep_selector(state, decision.selector)
         prior_history = decision.history if decision.draft is None else decision.draft.prior_history
         if isinstance(scale, Scale):
-            change = state.standby_change(scale.replicas)
+            change = state.take_standby_change(scale.replicas)
             prior_history = settle.with_change(autoscaler.spec, prior_history, change, decision.trace.now)
         state.history = prior_history
 
@@ -159,7 +160,7 @@ class AutoscalerReconciler:
             raise Outdated(f"{autoscaler.described} was edited while it was synced: it is synced again")
 
     async def _restore_history(self, autoscaler: Autoscaler, state: AutoscalerState) -> None:
-        """Load the history that an earlier process stored; where it cannot be read, the next sync tries again."""
+        """Load the history that an earlier process stored, or a migration; where it cannot be read, try again later."""
         if state.is_restored:
             return
         try:
@@ -190,13 +191,16 @@ class AutoscalerReconciler:
     async def _carry_out(
         self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
-        """Write the scale, keep the history; the decision with the result, and the errors of failed attempts."""
+        """Write the scale, keep the history; the decision with the result, and the errors of failed attempts.
+
+        Raises Outdated.
+        """
         state = self._states.of(autoscaler.key)
         errors: Sequence[StatusError] = ()
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
         if decision.draft is not None and observed_sync.target is not None:
-            state.history = decision.draft.prior_history
+            state.history = decision.draft.prior_history  # also if the sync ends here: the recommendation counts
             decision, errors = await self._rescale(autoscaler, decision.draft, observed_sync.target)
         state.history = decision.history
         return decision, errors

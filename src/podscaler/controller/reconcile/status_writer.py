@@ -1,6 +1,8 @@
 """Writes the status of an autoscaler, only when it differs from the stored one, and always with the whole object.
 
-The reconciler has one `StatusWriter`. Statuses are compared by meaning: the quantities `1000m` and `1` are equal.
+The reconciler has one `StatusWriter`, and calls `is_same` before. Statuses are compared by meaning: the
+quantities `1000m` and `1` are equal. A new field of the status that is a quantity or a time: a name in QUANTITY_FIELDS
+or TIME_FIELDS.
 
 Source: docs/spec/decision.md 11.2 (Writing).
 """
@@ -19,9 +21,9 @@ from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
 from podscaler.kube.client.client import Client
 
-QUANTITIES = frozenset({"value", "averageValue"})
-TIMES = frozenset({"lastTransitionTime"})
-NOTHING: tuple[Any, ...] = ({}, [], (), None)
+QUANTITY_FIELDS = frozenset({"value", "averageValue"})
+TIME_FIELDS = frozenset({"lastTransitionTime"})
+EMPTY_VALUES: tuple[Any, ...] = ({}, [], (), None)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -31,13 +33,13 @@ class _WrittenMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Written(msgspec.Struct):
+class _WriteResponse(msgspec.Struct):
     """The response to a write of the status, of which only the new resourceVersion is read."""
 
     metadata: _WrittenMeta
 
 
-_WRITTEN = msgspec.json.Decoder(_Written)
+_RESPONSE_DECODER = msgspec.json.Decoder(_WriteResponse)
 
 
 class StatusWriter:
@@ -55,7 +57,7 @@ class StatusWriter:
     async def write(
         self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
     ) -> StatusError | None:
-        """Write a status that differs; returns the error of a failed write, None if none failed."""
+        """Write a status that differs; returns the error of a failed write, None if it was written or need not be."""
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
@@ -97,13 +99,13 @@ def differs_in_values(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAuto
 
 
 def _subject(metric: Any) -> Any:
-    """The status of a metric without its values, but with their names."""
+    """The status of a metric without its values, but with their names, so that a value that appears is a difference."""
     fields = msgspec.to_builtins(metric)
     subject = dict(fields)
     for name, field in fields.items():
         if isinstance(field, dict) and "current" in field:
             without_values = {key: nested for key, nested in field.items() if key != "current"}
-            subject[name] = without_values | {"has": sorted(field["current"])}
+            subject[name] = without_values | {"value names": sorted(field["current"])}
     return subject
 
 
@@ -118,16 +120,16 @@ def _are_same(old_list: Sequence[Any] | None, new_list: Sequence[Any] | None) ->
 
 def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
     """Whether two pieces of JSON-ready data are equal as in `is_same`."""
-    if old == new or (old in NOTHING and new in NOTHING):
+    if old == new or (old in EMPTY_VALUES and new in EMPTY_VALUES):
         return True
     if isinstance(old, dict | None) and isinstance(new, dict | None):
         old, new = old or {}, new or {}
         return all(_mean_the_same(old.get(key), new.get(key), key) for key in old.keys() | new.keys())
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return len(old) == len(new) and all(map(_mean_the_same, old, new))
-    if isinstance(old, str) and isinstance(new, str) and name in QUANTITIES:
+    if isinstance(old, str) and isinstance(new, str) and name in QUANTITY_FIELDS:
         return quantity.parse(old) == quantity.parse(new)
-    if isinstance(old, str) and isinstance(new, str) and name in TIMES:
+    if isinstance(old, str) and isinstance(new, str) and name in TIME_FIELDS:
         return instants.parse(old) == instants.parse(new)
     return False
 
@@ -143,6 +145,6 @@ async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAut
     path = kind.path(meta.namespace, meta.name, "status")
     response = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
     try:
-        return _WRITTEN.decode(response).metadata.resource_version
+        return _RESPONSE_DECODER.decode(response).metadata.resource_version
     except msgspec.DecodeError:
         return ""

@@ -45,7 +45,7 @@ class SyncReporter:
         self._recorder = recorder
         self._health = health
         self._comparison = comparison
-        self.record = recording.report
+        self._recording = recording
 
     def skipped(self, described: str, lag: str) -> None:
         """A sync was skipped because the cache lacks our last write, as `lag` says."""
@@ -78,7 +78,7 @@ class SyncReporter:
 
     def status_failed(self, autoscaler: Autoscaler, error: StatusError) -> None:
         """The status was not written, and the decision has no error that says so."""
-        level = self._health.level(logging.WARNING)
+        level = self._health.level(logging.WARNING)  # lower while a fault that is logged explains it
         log.log(level, "%s: its status: %s", autoscaler.described, error, extra={"error": str(error)})
 
     def not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
@@ -89,6 +89,10 @@ class SyncReporter:
         elif reason != standby.GONE and state.is_new_desired(sync.decision.replicas):
             log.info("%s: %s", sync.autoscaler.described, standby.unwritten(sync.decision))
         self.record(sync)
+
+    def record(self, sync: SyncRecord) -> None:
+        """Report a sync to the recording."""
+        self._recording.report(sync)
 
     def report_end(self, sync: SyncRecord, state: AutoscalerState, duration_s: float) -> None:
         """A sync ended with a decision: log its error, where it is new, and count it."""
