@@ -59,8 +59,10 @@ class Process:
         telemetry = ElectionMetrics(self.registry)
         self.share: Leadership | Sharding
         if shards:
-            figures = ShardMetrics(self.registry)
-            self.share = Sharding(client, election, clock=self.clock, rng=rng, telemetry=telemetry, figures=figures)
+            shard_metrics = ShardMetrics(self.registry)
+            self.share = Sharding(
+                client, election, clock=self.clock, rng=rng, telemetry=telemetry, shard_metrics=shard_metrics
+            )
         else:
             self.share = Leadership(client, election, clock=self.clock, rng=rng, telemetry=telemetry)
         self._fenced = FencedTransport(_Notes(world, name, self.line), self.share.weakest)

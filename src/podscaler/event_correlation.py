@@ -44,7 +44,7 @@ class EventDraft:
         name: the name of the Event object; set by `Correlator.correlate`, as are the next three.
         first_at_ns: the instant of the first of its repeats.
         count: how often it has happened, this time included.
-        combined: whether it stands for several similar events.
+        is_combined: whether it stands for several similar events.
     """
 
     subject: Hashable
@@ -56,7 +56,7 @@ class EventDraft:
     name: str = ""
     first_at_ns: int = 0
     count: int = 1
-    combined: bool = False
+    is_combined: bool = False
 
 
 @dataclass(slots=True)
@@ -78,6 +78,8 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Bucket:
+    """The tokens of one object and type, as of the last refill."""
+
     tokens: float
     filled_at_ns: int
 
@@ -96,10 +98,13 @@ class Correlator:
         self._buckets: LRU[tuple[Hashable, str], _Bucket] = LRU(CACHE_ENTRIES)
 
     def correlate(self, event: EventDraft) -> EventDraft | None:
-        """The event to send, with name and count: created if its count is 1, else patched. None: send nothing."""
+        """The event to send, with name and count: to create if its count is 1, else to patch. None: send nothing.
+
+        Each call counts: the steps keep their state.
+        """
         event = self._aggregated(replace(event, name=self._name(event), first_at_ns=event.at_ns))
         event = self._counted(event)
-        return event if self._has_token(event) else None
+        return event if self._take_token(event) else None
 
     def _aggregated(self, event: EventDraft) -> EventDraft:
         """Step 1: in a full group, a random message is dropped (as client-go's string set pops one)."""
@@ -112,11 +117,11 @@ class Correlator:
         if len(group.messages) < GROUP_MESSAGES:
             return event
         group.messages.discard(self._rng.choice(sorted(group.messages)))
-        return replace(event, message=f"(combined from similar events): {event.message}", combined=True)
+        return replace(event, message=f"(combined from similar events): {event.message}", is_combined=True)
 
     def _counted(self, event: EventDraft) -> EventDraft:
-        """The event with the name and the count of the Event that it repeats, if one was sent."""
-        message = "" if event.combined else event.message
+        """Step 2: the event with the name and the count of the Event that it repeats, if one was sent."""
+        message = "" if event.is_combined else event.message
         key = (event.subject, event.type, event.reason, message)
         before = self._sent.find(key)
         if before is not None:
@@ -124,8 +129,8 @@ class Correlator:
         self._sent.put(key, _Sent(event.name, event.first_at_ns, event.count))
         return event
 
-    def _has_token(self, event: EventDraft) -> bool:
-        """Take a token from the bucket of the event's object and type; False if it has none (the event is dropped)."""
+    def _take_token(self, event: EventDraft) -> bool:
+        """Step 3: take a token from the bucket of the event's object and type; False if it has none."""
         key = (event.subject, event.type)
         bucket = self._buckets.find(key)
         if bucket is None:

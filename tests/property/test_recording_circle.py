@@ -14,7 +14,7 @@ from podscaler.cli.commands import replay as replay_command
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.controller.recording.recording import SyncRecord, SyncsEnd
 from podscaler.core import replay
 from podscaler.core.decision import Decision
 from podscaler.testing import VirtualClock
@@ -48,7 +48,7 @@ class Witness(FileRecording):
         super().__init__(file, clock)
         self.decisions: list[Decision] = []
 
-    def report(self, what: SyncRecord | End) -> None:
+    def report(self, what: SyncRecord | SyncsEnd) -> None:
         if isinstance(what, SyncRecord):
             self.decisions.append(what.decision)
         super().report(what)

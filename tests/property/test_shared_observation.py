@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.recording.recording import End, Recording, SyncRecord
+from podscaler.controller.recording.recording import Recording, SyncRecord, SyncsEnd
 from podscaler.core import decision
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
@@ -21,7 +21,7 @@ class Kept(Recording):
     def __init__(self) -> None:
         self.decided: dict[str, list[Any]] = {}
 
-    def report(self, what: SyncRecord | End) -> None:
+    def report(self, what: SyncRecord | SyncsEnd) -> None:
         """As Recording."""
         if isinstance(what, SyncRecord):
             self.decided.setdefault(what.autoscaler.metadata.name, []).append(_told(what.decision))

@@ -298,5 +298,5 @@ async def test_all_of_a_namespace(world: World) -> None:
     await world.opened.registry.create(HPAS, named("api", spec=SPEC) | {"apiVersion": "autoscaling/v2"})
     async with world.client() as client:
         migrator = Migrator(client, CLOCK, MigrationTerms(HPA, POD_AUTOSCALER), world.lines.append)
-        assert await migrator.names("default") == [("default", "api"), ("default", "web")]
-        assert await migrator.names("") == [("default", "api"), ("default", "web")]
+        assert await migrator.list_names("default") == [("default", "api"), ("default", "web")]
+        assert await migrator.list_names("") == [("default", "api"), ("default", "web")]

@@ -56,7 +56,7 @@ def test_repeats_are_counted_under_the_first_name(correlator: Correlator) -> Non
 def test_the_tenth_message_is_combined(correlator: Correlator) -> None:
     """Nine messages of one reason go out singly; from the tenth on, one combined event counts."""
     sent = [correlator.correlate(_event(f"m{number}", at_s=number)) for number in range(12)]
-    assert [(event.message, event.count, event.combined) for event in sent if event is not None] == [
+    assert [(event.message, event.count, event.is_combined) for event in sent if event is not None] == [
         *((f"m{number}", 1, False) for number in range(9)),
         ("(combined from similar events): m9", 1, True),
         ("(combined from similar events): m10", 2, True),
@@ -71,7 +71,7 @@ def test_a_group_starts_anew_after_ten_minutes(correlator: Correlator, pause_s: 
         correlator.correlate(_event(f"m{number}"))
     sent = correlator.correlate(_event("m9", at_s=pause_s))
     assert sent is not None
-    assert sent.combined is combined
+    assert sent.is_combined is combined
 
 
 def test_other_reasons_are_other_groups(correlator: Correlator) -> None:
@@ -80,7 +80,7 @@ def test_other_reasons_are_other_groups(correlator: Correlator) -> None:
         correlator.correlate(_event(f"m{number}"))
     sent = correlator.correlate(_event("m9", reason="Other"))
     assert sent is not None
-    assert not sent.combined
+    assert not sent.is_combined
 
 
 def test_the_filter_lets_25_through(correlator: Correlator) -> None:

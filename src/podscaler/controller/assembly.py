@@ -71,7 +71,7 @@ def new_controller(
         recording: records every sync; the caller closes it; None: no recording.
         rng: for jitter and for the correlation of events; None: a new one.
     """
-    cluster = _Cluster(client, settings, clock, rng or random.Random(), Slots(settings.turns))
+    cluster = _Cluster(client, settings, clock, rng or random.Random(), Slots(settings.concurrency_slots))
     return _Wiring(cluster, recording or Recording(), metrics).controller()
 
 
@@ -87,19 +87,19 @@ def shared_metrics(
     settings: ControllerSettings,
     clock: Clock,
     *,
-    away: WithoutSlot = concurrency.keep_slot,
+    without_slot: WithoutSlot = concurrency.keep_slot,
     direct: DirectSources | None = None,
 ) -> MetricsSource:
     """A source that limits concurrent requests, and that responds to equal queries of one tick with one response.
 
     Args:
-        away: entered during waits, so that another sync can use the concurrency slot.
+        without_slot: entered during waits, so that another sync can use the concurrency slot.
         direct: responds to queries for the external metrics of MetricSources; None if they are requested like others.
     """
     limited: MetricsSource = LimitedMetricsSource(source, clock)
     if direct is not None:
         limited = DirectMetricsSource(direct, limited)
-    return SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=away)
+    return SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=without_slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Cluster:
             self.rng,
             folder=self.settings.metric_source_folder,
             fresh_s=self.settings.tick_s,
-            may_write=lambda: not gate.has_written_nothing,
+            may_write=lambda: not gate.has_never_allowed_writes,
         )
 
     def sources(
@@ -152,14 +152,15 @@ class _Cluster:
         direct: DirectSources | None,
     ) -> SyncSources:
         """The sources of the facts of syncs; `metrics` None: the metrics APIs."""
-        client, settings, clock, away = self.client, self.settings, self.clock, self.slots.without_slot
+        client, settings, clock, without_slot = self.client, self.settings, self.clock, self.slots.without_slot
         discovery = Discovery(client, clock)
-        shared = shared_metrics(
-            metrics or api_metrics(client, discovery, settings, clock), settings, clock, away=away, direct=direct
-        )
+        source = metrics or api_metrics(client, discovery, settings, clock)
+        shared = shared_metrics(source, settings, clock, without_slot=without_slot, direct=direct)
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
         listed_metrics = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
-        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, without_slot=away)
+        scales = ScaleClient(
+            client, discovery, clock=clock, rng=self.rng, cached_scales=targets, without_slot=without_slot
+        )
         return SyncSources(scales, informers.pods, listed_metrics, informers.autoscalers.conflicting)
 
     def history(self, gate: WriteGate) -> HistoryStore:
@@ -172,8 +173,8 @@ class _Cluster:
             self.clock,
             writer=f"{self.rng.getrandbits(32):08x}",
             flag_window_ns=settings.downscale_stabilization_ns,
-            away=self.slots.without_slot,
-            is_held=lambda: gate.has_written_nothing,
+            without_slot=self.slots.without_slot,
+            is_held=lambda: gate.has_never_allowed_writes,
         )
 
 
@@ -260,7 +261,7 @@ class _Wiring:
             cluster.settings,
             cluster.clock,
             has_begun=assignment.has_begun,
-            is_held=lambda: self._gate.has_written_nothing,
+            is_held=lambda: self._gate.has_never_allowed_writes,
         )
         always: dict[str, Service] = {
             "the watch of autoscalers": self._informers.autoscalers.run,

@@ -1,15 +1,15 @@
 """Syncs autoscalers before their period ends when their usage has changed (`--react-to-changes`).
 
-Rules:
+`podscaler.controller.assembly` runs the Reactor. Rules:
 
-1. Every `interval_s` the resource metrics of each namespace with autoscalers are listed once; the syncs that follow use
-   the same list.
+1. Every tick (`ControllerSettings.tick_s`) the resource metrics of each namespace with autoscalers are listed once; the
+   syncs that follow use the same list.
 2. An autoscaler is synced early if the total usage of its target's pods, of a resource that it scales on, differs by
    more than SHARE_OF_TOLERANCE of the tolerance from what it was at its last early sync, or a period ago. Totals,
    because a change of replicas alone changes averages and not totals.
 3. Custom and external metrics are not checked between syncs: their queries are what a sync costs.
 
-It costs a list for each namespace and interval, and the early syncs. Differs: upstream waits for the period.
+It costs a list for each namespace and tick, and the early syncs. Differs: upstream waits for the period.
 """
 
 import logging
@@ -54,25 +54,29 @@ class Reactor:
         self._clock = clock
         self._interval_s = settings.tick_s
         self._period_s = settings.sync_period_s
-        self._share = settings.tolerance * SHARE_OF_TOLERANCE
+        self._change_ratio_max = settings.tolerance * SHARE_OF_TOLERANCE
         self._rules = settings.decision.emulation
         self._compared: dict[Key, tuple[float, Totals]] = {}
         """For each autoscaler: when its usage was last kept to compare with (monotonic seconds), and that usage."""
 
-    async def run(self, autoscalers: Callable[[], Iterable[Autoscaler]], sync: Callable[[Key], None]) -> None:
-        """Call `sync` with the keys of those of `autoscalers()` whose usage has changed, until cancelled."""
+    async def run(
+        self, list_autoscalers: Callable[[], Iterable[Autoscaler]], queue_sync: Callable[[Key], None]
+    ) -> None:
+        """Call `queue_sync` with the keys of the listed autoscalers whose usage has changed, until cancelled."""
         while True:
             await self._clock.sleep(self._interval_s)
             by_namespace: dict[str, list[Autoscaler]] = {}
-            for autoscaler in autoscalers():
+            for autoscaler in list_autoscalers():
                 if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, group in by_namespace.items():
-                await self._check(namespace, group, sync)
+                await self._check(namespace, group, queue_sync)
             self._forget_others({autoscaler.key for group in by_namespace.values() for autoscaler in group})
 
-    async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
-        """Call `sync` for those of the autoscalers of one namespace whose usage has changed.
+    async def _check(
+        self, namespace: str, autoscalers: Sequence[Autoscaler], queue_sync: Callable[[Key], None]
+    ) -> None:
+        """Call `queue_sync` for those of the autoscalers of one namespace whose usage has changed.
 
         An API error skips the namespace.
         """
@@ -84,7 +88,7 @@ class Reactor:
         metrics_by_pod = {metrics_of_pod.metadata.name: metrics_of_pod for metrics_of_pod in pod_metrics.items or ()}
         for autoscaler in autoscalers:
             if self._has_changed(autoscaler, metrics_by_pod):
-                sync(autoscaler.key)
+                queue_sync(autoscaler.key)
 
     def _has_changed(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> bool:
         """Whether the usage has changed (rule 2); a changed usage becomes the one to compare with."""
@@ -105,10 +109,10 @@ class Reactor:
 
     def _differ(self, before: Totals, after: Totals) -> bool:
         """Whether the total of a resource changed by more than the share of the tolerance (rule 2)."""
-        return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
+        return any(abs(new - old) > self._change_ratio_max * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> Totals | None:
-        """The usage now, from the metrics of the namespace's pods by name; None if it is not known."""
+        """The usage now, from the metrics of the namespace's pods by name; None if it is unknown or cannot be read."""
         selector = self._states.of(autoscaler.key).selector
         if selector is None:
             return None  # no sync has read the target yet

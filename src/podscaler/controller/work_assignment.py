@@ -22,7 +22,7 @@ from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.reconcile.event_recorder import AutoscalerEventRecorder
-from podscaler.controller.recording.recording import End, Recording
+from podscaler.controller.recording.recording import Recording, SyncsEnd
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
 
@@ -73,7 +73,7 @@ class AutoscalerCleanup:
         self._states.forget(key)
         for drop in self._further_cleanups:
             drop(key)
-        self._recording.report(End(self._clock.now_ns(), key))
+        self._recording.report(SyncsEnd(self._clock.now_ns(), key))
 
 
 class RunningSyncs:

@@ -19,7 +19,7 @@ from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.clock import Clock
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.recording.recording import End, Recording, SyncRecord
+from podscaler.controller.recording.recording import Recording, SyncRecord, SyncsEnd
 from podscaler.core import replay
 from podscaler.core.decision import Decision
 from podscaler.core.replay import RecordedSync, Replay
@@ -150,10 +150,10 @@ class DecisionHistory(Recording):
         """The instant of the oldest decision, in ms; None if no decision is known."""
         return min((track.columns.at[0] for track in self._tracks.values() if track.columns.at), default=None)
 
-    def report(self, record: SyncRecord | End) -> None:
+    def report(self, record: SyncRecord | SyncsEnd) -> None:
         """Keep the numbers of a sync, and the sync itself where `_is_kept`; pass the report on; never waits."""
         self._inner.report(record)
-        if isinstance(record, End):
+        if isinstance(record, SyncsEnd):
             if (track := self._tracks.get(record.key)) is not None:
                 track.latest = None
             return

@@ -15,7 +15,7 @@ from podscaler.cli.commands.replay import read_lines
 from podscaler.controller.recording import file_recording
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import End, Recording
+from podscaler.controller.recording.recording import Recording, SyncsEnd
 from podscaler.testing import VirtualClock
 
 HEADER = recording.header_line("1.37.0", {})
@@ -47,8 +47,8 @@ def disk(tmp_path: Path) -> Disk:
     return made
 
 
-def _end(number: int) -> End:
-    return End(number, ("shop", f"a{number}"))
+def _end(number: int) -> SyncsEnd:
+    return SyncsEnd(number, ("shop", f"a{number}"))
 
 
 def _ends(path: Path) -> list[str]:

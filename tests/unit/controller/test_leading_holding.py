@@ -21,7 +21,7 @@ def a_lease(name: str, shards: str, *, holder: str = "pod-a", renewed: str | Non
     """A Lease of 15 s."""
     annotations = {lease.SHARDS: shards} if shards else {}
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
-    return lease.read(msgspec.json.encode({"metadata": {"name": name, "annotations": annotations}, "spec": spec}))
+    return lease.parse(msgspec.json.encode({"metadata": {"name": name, "annotations": annotations}, "spec": spec}))
 
 
 WHOLE = a_lease("podscaler-controller", "0")

@@ -18,7 +18,7 @@ def read_lease(version: int, holder: str) -> lease.Lease:
         "metadata": {"name": "shard-0", "namespace": "default", "resourceVersion": str(version)},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
     }
-    return lease.read(msgspec.Raw(msgspec.json.encode(data)))
+    return lease.parse(msgspec.Raw(msgspec.json.encode(data)))
 
 
 async def test_an_event_of_a_late_watch_does_not_replace_a_newer_lease() -> None:

@@ -8,7 +8,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.recording.record_lines import RecordLines
-from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.controller.recording.recording import SyncRecord, SyncsEnd
 from podscaler.core.model.history import EMPTY, History, Recommendation
 from podscaler.testing.decisions import NOW, decided, observed, scaler, using
 
@@ -58,7 +58,7 @@ def test_the_end_of_an_autoscaler() -> None:
     """Its successor begins without a history, and need not say so."""
     lines = RecordLines()
     lines.of(_sync())
-    assert _read(lines.of(End(NOW, KEY)))[0].deleted == "default/web"
+    assert _read(lines.of(SyncsEnd(NOW, KEY)))[0].deleted == "default/web"
     assert _read(lines.of(_sync()))[0].history is None
 
 

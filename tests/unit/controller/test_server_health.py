@@ -99,7 +99,7 @@ def a_health() -> tuple[ServerHealth, VirtualClock]:
     """One that has seen an answer, and its clock."""
     clock = VirtualClock()
     made = ServerHealth(Client(ScriptedTransport(), clock), clock, CollectorRegistry())
-    made.answered(0, "/api", 200)
+    made.note_response(0, "/api", 200)
     return made, clock
 
 
@@ -108,10 +108,10 @@ async def test_one_request_without_an_answer() -> None:
     health, clock = a_health()
     error = TransportError(Request("GET", "/api"), server="", cause="timeout")
     await clock.advance(60)
-    health.answered(59, "/api", 200)
-    health.failed(0, error)
+    health.note_response(59, "/api", 200)
+    health.note_no_response(0, error)
     alone = health.explains_failures
-    health.failed(60, error)
+    health.note_no_response(60, error)
     assert (alone, health.explains_failures) == (False, True)
 
 
@@ -119,10 +119,10 @@ async def test_an_answer_from_before_ends_no_fault() -> None:
     """Only a request that was begun after the last failure shows that the server is back."""
     health, clock = a_health()
     await clock.advance(10)
-    health.answered(10, "/api", 401)
-    health.answered(9, "/api", 200)
+    health.note_response(10, "/api", 401)
+    health.note_response(9, "/api", 200)
     before = health.unready()
-    health.answered(10, "/api", 200)
+    health.note_response(10, "/api", 200)
     assert (len(before), health.unready()) == (1, [])
 
 
@@ -133,10 +133,10 @@ async def test_faults_that_flap(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(300):
         for status in (401, 200):
             await clock.advance(0.5)
-            health.answered(clock.monotonic_s(), "/api", status)
+            health.note_response(clock.monotonic_s(), "/api", status)
     first = len(lines(caplog))
     await clock.advance(1)
-    health.answered(clock.monotonic_s(), "/api", 401)
+    health.note_response(clock.monotonic_s(), "/api", 401)
     assert (first, len(lines(caplog))) == (2, 3)
 
 
@@ -153,7 +153,7 @@ async def test_nothing_before_the_first_answer(caplog: pytest.LogCaptureFixture)
 async def _lasts(health: ServerHealth, clock: VirtualClock, until_s: float) -> None:
     """Requests fail every second until that instant."""
     while clock.monotonic_s() < until_s:
-        health.failed(clock.monotonic_s(), TransportError(Request("GET", "/api"), server="", cause=CAUSE))
+        health.note_no_response(clock.monotonic_s(), TransportError(Request("GET", "/api"), server="", cause=CAUSE))
         await clock.advance(1)
 
 
@@ -163,10 +163,10 @@ async def test_an_outage_after_a_short_one(caplog: pytest.LogCaptureFixture) -> 
     health, clock = a_health()
     start_s = clock.monotonic_s()
     await _lasts(health, clock, start_s + 2)
-    health.answered(clock.monotonic_s(), "/api", 200)
+    health.note_response(clock.monotonic_s(), "/api", 200)
     await clock.advance(2)
     await _lasts(health, clock, start_s + 700)
-    health.answered(clock.monotonic_s(), "/api", 200)
+    health.note_response(clock.monotonic_s(), "/api", 200)
     away = f"{SERVER} of {CALLER} does not answer: {CAUSE}; syncs fail until it does"
     assert lines(caplog) == [
         away,
@@ -181,7 +181,7 @@ async def test_refused_credentials_after_a_short_refusal(caplog: pytest.LogCaptu
     caplog.set_level(logging.INFO)
     health, clock = a_health()
     for status, span_s in ((401, 2), (200, 2), (401, 4), (401, 1), (401, 1), (200, 0)):
-        health.answered(clock.monotonic_s(), "/api", status)
+        health.note_response(clock.monotonic_s(), "/api", status)
         await clock.advance(span_s)
     begun = [line for line in lines(caplog) if line == REFUSAL]
     assert (len(begun), lines(caplog)[-1]) == (

@@ -24,7 +24,7 @@ def telemetry(clock: VirtualClock) -> Telemetry:
     made.reconciled("scale_up", "none", 0.003)
     made.metric_computed("none", "internal", metric_type="Resource", duration_s=0.1)
     made.autoscaler_added()
-    made.desired(("shop", "web"), 3)
+    made.set_desired(("shop", "web"), 3)
     made.stale_skip()
     return made
 

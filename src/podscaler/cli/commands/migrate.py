@@ -51,10 +51,10 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
         raise UsageError("give the NAME of an autoscaler, or --all")
     if all_namespaces and not options["is_all"]:
         raise UsageError("--all-namespaces needs --all")
-    source = NAMES[kind]
+    source_kind = NAMES[kind]
     terms = MigrationTerms(
-        source=source,
-        target=POD_AUTOSCALER if source is HPA else HPA,
+        source_kind=source_kind,
+        target_kind=POD_AUTOSCALER if source_kind is HPA else HPA,
         is_dry_run=options["dry_run"],
         ready_timeout_s=options["timeout"] / NANOSECONDS,
         history_namespace=options["history_namespace"],
@@ -73,7 +73,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)
     try:
-        if terms.target is HPA and (doubt := await managing_controllers.doubt(client, clock)):
+        if terms.target_kind is HPA and (doubt := await managing_controllers.doubt(client, clock)):
             click.echo(f"podscaler: warning: {doubt}", err=True)
         migrator = Migrator(client, clock, terms, click.echo)
         if name is not None:
@@ -87,7 +87,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
 
 async def _migrate_all(migrator: Migrator, namespace: str) -> None:
     """Migrate all autoscalers, and print the failures. Raises UsageError at the end if there were any, StatusError."""
-    keys = await migrator.names(namespace)
+    keys = await migrator.list_names(namespace)
     failures = 0
     for key in keys:
         try:

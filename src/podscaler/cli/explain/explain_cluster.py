@@ -326,7 +326,7 @@ class AutoscalerExplainer:
     async def _read_leases(self, namespace: str, election: str) -> list[Lease]:
         """The Leases of an election in a namespace."""
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
-        source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.read, query)
+        source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.parse, query)
         return await all_pages.read(self._client, source)
 
     async def _with_metrics(

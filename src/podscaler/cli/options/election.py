@@ -167,7 +167,7 @@ class ElectedController:
         self._ownership: Leadership | Sharding
         if election.shards:
             self._ownership = Sharding(
-                lease_client, election, clock=clock, rng=rng, telemetry=telemetry, figures=ShardMetrics(registry)
+                lease_client, election, clock=clock, rng=rng, telemetry=telemetry, shard_metrics=ShardMetrics(registry)
             )
         else:
             self._ownership = Leadership(lease_client, election, clock=clock, rng=rng, telemetry=telemetry)

@@ -1,7 +1,7 @@
 """Compares our decisions with the status that another controller writes about the same autoscalers (`--compare`).
 
-The reconciler calls `DecisionComparison.compare` for each decision; nothing is written. Two controllers sync at
-different instants; a difference counts only if this does not explain it. Verdicts, in order:
+`podscaler.controller.reconcile.sync_reporter` calls `DecisionComparison.compare` for each decision; nothing is written.
+Two controllers sync at different instants; a difference counts only if this does not explain it. Verdicts, in order:
 
 1. A status that was not written for the latest spec, or of a target that had other replicas than in any of our last
    syncs, cannot be compared (`unsettled`).
@@ -37,13 +37,13 @@ from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
-SYNCS = 4
+SYNCS_MAX = 4
 """How many of our last syncs count: those of the other's last period, and one before and after."""
-ABLE = frozenset({"SucceededRescale", "ReadyForNewScale", "SucceededGetScale"})
+ABLE_REASONS = frozenset({"SucceededRescale", "ReadyForNewScale", "SucceededGetScale"})
 """Reasons that depend only on whether the last sync rescaled, which one in standby never does."""
 SCALE_UP_PERIOD_NS = 15 * NANOSECONDS
 """The period of the policies for scaling up where there is no behavior."""
-COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
+COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
 
 SAME, UNSETTLED, SAMPLING, HISTORY, DIFFERENT = "same", "unsettled", "sampling", "history", "different"
 VERDICTS = (SAME, SAMPLING, HISTORY, UNSETTLED, DIFFERENT)
@@ -66,7 +66,7 @@ class _OwnSync(NamedTuple):
         return self.decision.status.desired_replicas
 
 
-class _Compared:
+class _Comparison:
     """The comparisons of one autoscaler so far.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Compared:
 
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
-        self.syncs: deque[_OwnSync] = deque(maxlen=SYNCS)
+        self.syncs: deque[_OwnSync] = deque(maxlen=SYNCS_MAX)
         self.suspected = ""
         self.logged = ""
         self.has_differed = False
@@ -94,42 +94,42 @@ class DecisionComparison:
     def __init__(self, telemetry: Telemetry, settings: ControllerSettings) -> None:
         self._telemetry = telemetry
         self._flags = settings.decision
-        self._compared: dict[Key, _Compared] = {}
+        self._comparisons: dict[Key, _Comparison] = {}
         self._verdicts: Counter[str] = Counter()
-        self._differed = 0
+        self._differed_count = 0
         telemetry.count_comparisons(VERDICTS)
 
     def compare(
         self, autoscaler: Autoscaler, observed: ObservedSync, prior_history: History, decision: Decision
     ) -> None:
-        """Compare a decision with the status that the autoscaler has."""
+        """Compare a decision with the status that the autoscaler has; count the verdict, and log a new difference."""
         now_ns, scale = decision.trace.now, observed.observation.scale
-        compared = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
+        comparison = self._comparisons.setdefault(autoscaler.key, _Comparison(now_ns))
         if isinstance(scale, Scale):
-            compared.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, prior_history, decision))
-        verdict, difference = self._verdict(autoscaler, compared, decision)
+            comparison.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, prior_history, decision))
+        verdict, difference = self._verdict(autoscaler, comparison, decision)
         is_confirmed = verdict == DIFFERENT and (
-            difference == compared.suspected or _is_rescale(autoscaler.wire.status)
+            difference == comparison.suspected or _is_rescale(autoscaler.wire.status)
         )
-        compared.suspected = difference
+        comparison.suspected = difference
         self._count(
-            autoscaler, compared, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference
+            autoscaler, comparison, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference
         )
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted, or is synced here no more."""
-        self._compared.pop(key, None)
+        self._comparisons.pop(key, None)
 
     def log_summary(self) -> None:
         """Log all verdicts in one sentence."""
         counts = ", ".join(f"{self._verdicts[verdict]} {verdict}" for verdict in VERDICTS)
-        compared = f"compared {self._verdicts.total()} decisions about {len(self._compared)} autoscalers"
-        log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
+        scope = f"compared {self._verdicts.total()} decisions about {len(self._comparisons)} autoscalers"
+        log.info("%s: %s; %d autoscalers differed", scope, counts, self._differed_count)
 
-    def _verdict(self, autoscaler: Autoscaler, compared: _Compared, decision: Decision) -> tuple[str, str]:
+    def _verdict(self, autoscaler: Autoscaler, comparison: _Comparison, decision: Decision) -> tuple[str, str]:
         """The verdict, and the difference in words (empty if there is none)."""
         their_status = autoscaler.wire.status
-        syncs = [sync for sync in compared.syncs if sync.replicas == their_status.current_replicas]
+        syncs = [sync for sync in comparison.syncs if sync.replicas == their_status.current_replicas]
         if not their_status.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
         desired = {sync.desired for sync in syncs}
@@ -140,15 +140,15 @@ class DecisionComparison:
             ):
                 return SAMPLING, difference
             is_held = syncs[-1].desired < their_status.desired_replicas <= their_status.current_replicas
-            windows = self._down_windows if is_held else self._up_windows
-            return self._unless_remembered(windows(autoscaler.spec), compared, decision), difference
+            windows = self._down_windows_ns if is_held else self._up_windows_ns
+            return self._history_or_different(windows(autoscaler.spec), comparison, decision), difference
         difference = "; ".join(
             _differing_conditions(
                 _conditions_of(their_status), [_conditions_of(sync.decision.status) for sync in syncs]
             )
         )
-        windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
-        return (self._unless_remembered(windows_ns, compared, decision), difference) if difference else (SAME, "")
+        windows_ns = [*self._down_windows_ns(autoscaler.spec), *self._up_windows_ns(autoscaler.spec)]
+        return (self._history_or_different(windows_ns, comparison, decision), difference) if difference else (SAME, "")
 
     def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
@@ -167,23 +167,24 @@ class DecisionComparison:
                 return True
         return False
 
-    def _down_windows(self, spec: Spec) -> list[int]:
+    def _down_windows_ns(self, spec: Spec) -> list[int]:
         """For how long (ns) recommendations and scale-downs may hold replicas up."""
         windows_ns = [self._flags.downscale_stabilization_ns]
         if spec.behavior is not None:
             windows_ns += [spec.behavior.down.window_ns or 0, spec.behavior.down.longest_period_ns]
         return windows_ns
 
-    def _up_windows(self, spec: Spec) -> list[int]:
+    def _up_windows_ns(self, spec: Spec) -> list[int]:
         """For how long (ns) recommendations and scale-ups may hold replicas down."""
         if spec.behavior is None:
             return [SCALE_UP_PERIOD_NS]
         return [spec.behavior.up.window_ns or 0, spec.behavior.up.longest_period_ns]
 
-    def _unless_remembered(self, windows_ns: Sequence[int], compared: _Compared, decision: Decision) -> str:
-        return HISTORY if decision.trace.now - compared.since_ns < max(windows_ns) else DIFFERENT
+    def _history_or_different(self, windows_ns: Sequence[int], comparison: _Comparison, decision: Decision) -> str:
+        """The verdict about a difference that only a longer history could explain (rules 4 and 5)."""
+        return HISTORY if decision.trace.now - comparison.since_ns < max(windows_ns) else DIFFERENT
 
-    def _count(self, autoscaler: Autoscaler, compared: _Compared, verdict: str, difference: str) -> None:
+    def _count(self, autoscaler: Autoscaler, comparison: _Comparison, verdict: str, difference: str) -> None:
         """Count the verdict, and log the difference if it was not logged before.
 
         `difference` is empty if there is none.
@@ -191,14 +192,15 @@ class DecisionComparison:
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
-            compared.logged = "" if verdict == SAME else compared.logged
+            comparison.logged = "" if verdict == SAME else comparison.logged
             return
-        self._differed += not compared.has_differed
-        compared.has_differed = True
-        if compared.logged != difference:
-            compared.logged = difference
+        if not comparison.has_differed:
+            comparison.has_differed = True
+            self._differed_count += 1
+        if comparison.logged != difference:
+            comparison.logged = difference
             self._telemetry.differed("desiredReplicas" if difference.startswith("desiredReplicas") else "conditions")
-            decision = compared.syncs[-1].decision
+            decision = comparison.syncs[-1].decision
             log.warning(
                 "%s differs: the status says %s; %s", autoscaler.described, difference, standby.unwritten(decision)
             )
@@ -215,18 +217,18 @@ def _is_rescale(status: HorizontalPodAutoscalerStatus) -> bool:
 
 
 def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
-    """The compared conditions of a status; the reasons of ABLE count as one reason, "able"."""
-    compared: Conditions = {}
+    """The compared conditions of a status; the reasons of ABLE_REASONS count as one reason, "able"."""
+    conditions: Conditions = {}
     for condition in status.conditions or ():
-        if condition.type in COMPARED:
-            reason = "able" if condition.reason in ABLE else condition.reason
-            compared[condition.type] = (condition.status, reason)
-    return compared
+        if condition.type in COMPARED_CONDITIONS:
+            reason = "able" if condition.reason in ABLE_REASONS else condition.reason
+            conditions[condition.type] = (condition.status, reason)
+    return conditions
 
 
 def _differing_conditions(their_conditions: Conditions, our_alternatives: Sequence[Conditions]) -> Iterable[str]:
     """The conditions that none of our syncs had, in words."""
-    for name in COMPARED:
+    for name in COMPARED_CONDITIONS:
         if all(our_alternative.get(name) != their_conditions.get(name) for our_alternative in our_alternatives):
             yield f"{name} {_text(their_conditions.get(name))}, here {_text(our_alternatives[-1].get(name))}"
 

@@ -30,6 +30,8 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
         source_kind: the source's kind.
         kind: the result's kind.
         history: the stored history, as the text of a record; empty if there is none.
+
+    Raises ValueError for a failure policy of another form.
     """
     meta = source["metadata"]
     annotations = dict(meta.get("annotations") or {})
@@ -85,10 +87,10 @@ def is_of(counterpart: Object, source_kind: AutoscalerKind, name: str, uid: str 
 def differs(counterpart: Object, desired_object: Object) -> bool:
     """Whether the source was edited since the counterpart was made: spec, labels or owners, defaults aside."""
     metadata, desired_metadata = counterpart["metadata"], desired_object["metadata"]
-    same = all(
+    is_same = all(
         (metadata.get(name) or None) == (desired_metadata.get(name) or None) for name in ("labels", "ownerReferences")
     )
-    return not same or _unlike(
+    return not is_same or _unlike(
         desired_object["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"]
     )
 

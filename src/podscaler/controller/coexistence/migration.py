@@ -34,13 +34,15 @@ from podscaler.kube.client.client import Client, is_conflict, is_not_found, is_n
 
 Object = dict[str, Any]
 
-TRIES = 10
+ATTEMPTS = 10
+"""How often the counterpart is written again because the source was edited meanwhile."""
 POLL_PERIOD_S = 0.25
 STOP_TIMEOUT_S = 5.0
 """How long to wait for the event that a PodAutoscaler is no longer managed: it may have no controller."""
 READ_WITHIN_S = 5.0
 """A controller reads a new autoscaler's annotations at its first sync, which the watch starts at once."""
 WRITER = "migrate"
+"""The writer in a carried-over record; no heartbeat has that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,14 @@ class MigrationTerms:
     """The parameters of a migration.
 
     Attributes:
-        source, target: the kinds of the present and of the new object.
+        source_kind, target_kind: the kinds of the present and of the new object.
         is_dry_run: whether to report only what would be done.
         ready_timeout_s: how long to wait for a controller's event; 0 if it is not needed.
         history_namespace: the namespace of the stored histories.
     """
 
-    source: AutoscalerKind
-    target: AutoscalerKind
+    source_kind: AutoscalerKind
+    target_kind: AutoscalerKind
     is_dry_run: bool = False
     ready_timeout_s: float = 30.0
     history_namespace: str = history_maps.NAMESPACE
@@ -78,9 +80,9 @@ class Migrator:
         self._migrated_names: list[tuple[str, str]] = []
         self._migrated_at_s = 0.0
 
-    async def names(self, namespace: str) -> list[tuple[str, str]]:
+    async def list_names(self, namespace: str) -> list[tuple[str, str]]:
         """Namespace and name of all objects of the source kind (`namespace` empty: of all). Raises StatusError."""
-        kind = self._terms.source
+        kind = self._terms.source_kind
         body = await self._client.get(kind.path(namespace), subject=kind.resource)
         items = msgspec.json.decode(body).get("items") or []
         return sorted((meta["namespace"], meta["name"]) for meta in (item["metadata"] for item in items))
@@ -88,36 +90,36 @@ class Migrator:
     async def migrate(self, namespace: str, name: str) -> None:
         """Migrate one autoscaler. Raises UsageError (a sentence for the user) and StatusError."""
         terms = self._terms
-        source = await self._find(terms.source, namespace, name)
-        created = await self._find(terms.target, namespace, name)
-        self._check(source, created, namespace, name)
+        source = await self._find(terms.source_kind, namespace, name)
+        created = await self._find(terms.target_kind, namespace, name)
+        self._check_origin(source, created, namespace, name)
         if source is None:
-            self._report(namespace, name, f"is a {terms.target.kind} already")
+            self._report(namespace, name, f"is a {terms.target_kind.kind} already")
             self._note_done(namespace, name)
             return
         if terms.is_dry_run:
-            self._report(namespace, name, f"would become a {terms.target.kind}")
+            self._report(namespace, name, f"would become a {terms.target_kind.kind}")
             return
-        if terms.source is POD_AUTOSCALER and created is None:
+        if terms.source_kind is POD_AUTOSCALER and created is None:
             source = await self._stop(source)
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             created = await self._carry_over(source, created)
-            if terms.target is POD_AUTOSCALER:
+            if terms.target_kind is POD_AUTOSCALER:
                 await self._wait_ready(created)
             is_gone = await self._delete(source)
-            source = None if is_gone else await self._find(terms.source, namespace, name)
+            source = None if is_gone else await self._find(terms.source_kind, namespace, name)
             if source is None:
-                self._report(namespace, name, f"is a {terms.target.kind} now")
+                self._report(namespace, name, f"is a {terms.target_kind.kind} now")
                 self._note_done(namespace, name)
                 return
-        raise UsageError(f"{terms.source.word} {namespace}/{name} is edited all the time; nothing was deleted")
+        raise UsageError(f"{terms.source_kind.word} {namespace}/{name} is edited all the time; nothing was deleted")
 
     async def remove_annotations(self) -> None:
         """Remove the annotations from the HorizontalPodAutoscalers that were created; call it at the end.
 
         Waits until a controller of ours must have read them. Raises StatusError.
         """
-        if self._terms.target is not HPA or not self._migrated_names or self._terms.is_dry_run:
+        if self._terms.target_kind is not HPA or not self._migrated_names or self._terms.is_dry_run:
             return
         await self._clock.sleep(self._migrated_at_s + READ_WITHIN_S - self._clock.monotonic_s())
         removal = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.MIGRATION_ANNOTATIONS)}})
@@ -133,57 +135,62 @@ class Migrator:
         self._migrated_names.append((namespace, name))
         self._migrated_at_s = self._clock.monotonic_s()
 
-    def _check(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
+    def _check_origin(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
         """Raise UsageError unless there is a source to migrate, or a counterpart that was made from it."""
         terms = self._terms
         if source is None:
-            if created is None or not counterpart.is_of(created, terms.source, name):
-                raise UsageError(f"there is no {terms.source.word} {namespace}/{name}")
+            if created is None or not counterpart.is_of(created, terms.source_kind, name):
+                raise UsageError(f"there is no {terms.source_kind.word} {namespace}/{name}")
             return
-        if created is not None and not counterpart.is_of(created, terms.source, name, source["metadata"]["uid"]):
+        if created is not None and not counterpart.is_of(created, terms.source_kind, name, source["metadata"]["uid"]):
             raise UsageError(
-                f"there is a {terms.target.word} {namespace}/{name} that was not made from the {terms.source.word}"
+                f"there is a {terms.target_kind.word} {namespace}/{name} that was not made from the "
+                f"{terms.source_kind.word}"
             )
 
     async def _stop(self, source: Object) -> Object:
         """Annotate a PodAutoscaler, and wait until its controller leaves it alone; returns the latest object."""
         meta = source["metadata"]
-        annotation = {"metadata": {"uid": meta["uid"], "annotations": {handover.MIGRATING_TO: self._terms.target.flag}}}
-        path, subject = self._path(self._terms.source, meta), f"{self._terms.source.resource} {meta['name']}"
+        annotation = {
+            "metadata": {"uid": meta["uid"], "annotations": {handover.MIGRATING_TO: self._terms.target_kind.flag}}
+        }
+        path, subject = self._path(self._terms.source_kind, meta), f"{self._terms.source_kind.resource} {meta['name']}"
         annotated = msgspec.json.decode(
             await self._client.patch(path, msgspec.json.encode(annotation), subject=subject)
         )
         if not await self._wait_for_event(annotated, STOP_TIMEOUT_S):
             self._report(meta["namespace"], meta["name"], "seems to be managed by no controller; going on")
-        return await self._find(self._terms.source, meta["namespace"], meta["name"]) or annotated
+        return await self._find(self._terms.source_kind, meta["namespace"], meta["name"]) or annotated
 
     async def _carry_over(self, source: Object, created: Object | None) -> Object:
         """Create the counterpart, or update it; returns the latest object."""
         terms, meta = self._terms, source["metadata"]
-        desired_object = counterpart.of(source, terms.source, terms.target, history=await self._history(source))
-        subject = f"{terms.target.resource} {meta['name']}"
+        desired_object = counterpart.of(
+            source, terms.source_kind, terms.target_kind, history=await self._history(source)
+        )
+        subject = f"{terms.target_kind.resource} {meta['name']}"
         if created is None:
-            collection, body = terms.target.path(meta["namespace"]), msgspec.json.encode(desired_object)
+            collection, body = terms.target_kind.path(meta["namespace"]), msgspec.json.encode(desired_object)
             created = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
         elif counterpart.differs(created, desired_object):
             change = {
                 "metadata": _changed_meta(created, desired_object),
                 "spec": _replaced(created["spec"], desired_object["spec"]),
             }
-            body, path = msgspec.json.encode(change), self._path(terms.target, meta)
+            body, path = msgspec.json.encode(change), self._path(terms.target_kind, meta)
             created = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
         return await self._write_status(created, source)
 
     async def _write_status(self, created: Object, source: Object) -> Object:
         """Write the status of the counterpart, unless its controller has written one; returns the latest object."""
         body = counterpart.with_status(created, source)
-        if body is None or (self._terms.target is HPA and (created.get("status") or {}).get("conditions")):
+        if body is None or (self._terms.target_kind is HPA and (created.get("status") or {}).get("conditions")):
             return created
         meta = created["metadata"]
-        path = f"{self._path(self._terms.target, meta)}/status"
+        path = f"{self._path(self._terms.target_kind, meta)}/status"
         try:
             response = await self._client.put(
-                path, msgspec.json.encode(body), subject=f"{self._terms.target.resource} {meta['name']}"
+                path, msgspec.json.encode(body), subject=f"{self._terms.target_kind.resource} {meta['name']}"
             )
         except StatusError as error:
             if is_conflict(error):
@@ -197,9 +204,9 @@ class Migrator:
         if timeout_s and not await self._wait_for_event(created, timeout_s):
             meta = created["metadata"]
             raise UsageError(
-                f"no controller manages {self._terms.target.word} {meta['namespace']}/{meta['name']}, so the "
-                f"{self._terms.source.word} stays: start one with --autoscaler-kinds=podautoscaler and repeat this, "
-                f"or delete the {self._terms.target.word}"
+                f"no controller manages {self._terms.target_kind.word} {meta['namespace']}/{meta['name']}, so the "
+                f"{self._terms.source_kind.word} stays: start one with --autoscaler-kinds=podautoscaler and repeat "
+                f"this, or delete the {self._terms.target_kind.word}"
             )
 
     async def _wait_for_event(self, waiting: Object, timeout_s: float) -> bool:
@@ -222,38 +229,39 @@ class Migrator:
         return any(message in event.get("message", "") for event in response.get("items") or [])
 
     async def _delete(self, source: Object) -> bool:
-        """Delete the source if it is unchanged; returns whether it no longer exists."""
+        """Delete the source if it is unchanged, and wait for its end; returns whether it no longer exists."""
         terms, meta = self._terms, source["metadata"]
         preconditions = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
         body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})
-        subject = f"{terms.source.resource} {meta['name']}"
+        subject = f"{terms.source_kind.resource} {meta['name']}"
         try:
-            await self._client.delete(self._path(terms.source, meta), subject=subject, body=body)
+            await self._client.delete(self._path(terms.source_kind, meta), subject=subject, body=body)
         except StatusError as error:
             if is_not_found(error):
                 return True
             if error.code == 409:
                 return False
             raise
-        return await self._is_gone(meta)
+        await self._wait_gone(meta)
+        return True
 
-    async def _is_gone(self, meta: Object) -> bool:
-        """True once the deleted object no longer exists. Raises UsageError if a finalizer blocks the deletion."""
+    async def _wait_gone(self, meta: Object) -> None:
+        """Return once the deleted object no longer exists. Raises UsageError if a finalizer blocks the deletion."""
         while True:
-            latest = await self._find(self._terms.source, meta["namespace"], meta["name"])
+            latest = await self._find(self._terms.source_kind, meta["namespace"], meta["name"])
             if latest is None or latest["metadata"]["uid"] != meta["uid"]:
-                return True
+                return
             if finalizers := latest["metadata"].get("finalizers"):
                 raise UsageError(
-                    f"{self._terms.source.word} {meta['namespace']}/{meta['name']} is being deleted, and waits for "
-                    f"its finalizers: {', '.join(finalizers)}"
+                    f"{self._terms.source_kind.word} {meta['namespace']}/{meta['name']} is being deleted, and waits "
+                    f"for its finalizers: {', '.join(finalizers)}"
                 )
             await self._clock.sleep(POLL_PERIOD_S)
 
     async def _history(self, source: Object) -> str:
         """The stored history of the source, as the text of a record; empty if there is none."""
         meta, now_ns = source["metadata"], self._clock.now_ns()
-        key = self._terms.source.key(meta["namespace"], meta["name"])
+        key = self._terms.source_kind.key(meta["namespace"], meta["name"])
         try:
             stored_history = await history_maps.load_history(
                 self._client, key, now_ns=now_ns, uid=meta["uid"], namespace=self._terms.history_namespace
@@ -281,7 +289,7 @@ class Migrator:
         return kind.path(meta["namespace"], meta["name"])
 
     def _report(self, namespace: str, name: str, outcome: str) -> None:
-        self._report_line(f"{self._terms.source.word} {namespace}/{name} {outcome}")
+        self._report_line(f"{self._terms.source_kind.word} {namespace}/{name} {outcome}")
 
 
 def _decoded(response: bytes) -> Object:

@@ -55,11 +55,11 @@ class WriteGate:
         self._other_controllers = other_controllers
         self._policy = policy
         self._is_current = is_current
-        self._logged = ""
-        self._has_written = other_controllers is None or policy != REFUSE
+        self._logged_names = ""
+        self._has_allowed_writes = other_controllers is None or policy != REFUSE
 
     def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
-        """Why nothing may be written about the autoscaler now; empty if it may.
+        """Why nothing may be written about the autoscaler now; empty if it may. The silence of others counts from here.
 
         Args:
             has_change: whether anything would be written.
@@ -69,7 +69,7 @@ class WriteGate:
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
         reason = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
-        self._has_written = self._has_written or not reason
+        self._has_allowed_writes = self._has_allowed_writes or not reason
         return reason
 
     def release(self, key: Key) -> None:
@@ -78,9 +78,9 @@ class WriteGate:
             self._other_controllers.release(key)
 
     @property
-    def has_written_nothing(self) -> bool:
+    def has_never_allowed_writes(self) -> bool:
         """Whether no write was ever allowed, so that histories and settings are not written either."""
-        return self.is_dry_run or not self._has_written
+        return self.is_dry_run or not self._has_allowed_writes
 
     def unready(self) -> list[str]:
         """Why other controllers block the writes about every autoscaler, and what to do; empty: writes are allowed."""
@@ -102,13 +102,13 @@ class WriteGate:
             return ""
         active = self._other_controllers.competing(autoscaler.key, has_change=has_change)
         active_anywhere = self._other_controllers.found
-        if active_anywhere != self._logged:
+        if active_anywhere != self._logged_names:
             self._log_change(active_anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
     def _log_change(self, active: str) -> None:
         """Log which other controllers are active now; `active` is empty when the last of them is silent."""
-        self._logged = active
+        self._logged_names = active
         if not active:
             log.info("no other controller writes the status of horizontalpodautoscalers any more: going on")
         elif self._policy == REFUSE:

@@ -51,12 +51,15 @@ log = logging.getLogger(__name__)
 TICK_S = 10.0
 """How often `run` checks what is due."""
 RETRY_READ_S = 30.0
+"""How long after a failure a ConfigMap is not read again (rule 3)."""
 HELD_POLL_S = 1.0
+"""How often `run` checks whether writing is allowed."""
 STORE_PAUSE_S = 0.5
 """Between two batches of rescales of a ConfigMap: the cost of a write grows with the size of the ConfigMap."""
 STORE_TIMEOUT_S = 2.0
 """A rescale waits at most so long until it is stored."""
 RECORDS_AT_ONCE = 100
+"""How many records are encoded before other tasks may run."""
 HANDED_OVER = "-handed-over"
 """The suffix of a writer's name whose records are complete."""
 WINDOW_MAX_NS = 3600 * NANOSECONDS
@@ -70,7 +73,7 @@ class ConfigMapHistoryStore(HistoryStore):
         maps: reads and writes the ConfigMaps.
         writer: the unique name of this process.
         flag_window_ns: the longest window that a flag sets.
-        away: entered while a sync waits until a rescale is stored, so that another sync can use its slot.
+        without_slot: entered while a sync waits until a rescale is stored, so that another sync can use its slot.
         is_held: whether nothing may be written yet (standby); once it was false, it is not called any more.
     """
 
@@ -81,22 +84,22 @@ class ConfigMapHistoryStore(HistoryStore):
         *,
         writer: str,
         flag_window_ns: int,
-        away: WithoutSlot = keep_slot,
+        without_slot: WithoutSlot = keep_slot,
         is_held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._maps = maps
         self._clock = clock
         self._writer = writer
-        self._away = away
+        self._without_slot = without_slot
         self._is_held = is_held
-        self._is_released = not is_held()
+        self._has_been_allowed = not is_held()
         self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
         self._loaded: dict[str, StoredMap] = {}
         self._heartbeats: dict[str, Heartbeat] = {}
         self._obsolete_writers: set[str] = set()
         self._generation = 0
-        self._read_in: dict[str, int] = {}
-        self._flights: SingleFlight[tuple[str, int], None] = SingleFlight()
+        self._read_generations: dict[str, int] = {}
+        self._reads: SingleFlight[tuple[str, int], None] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
         self._heartbeat_at_s: float | None = None
         self._failing: dict[str, str] = {}
@@ -126,7 +129,7 @@ class ConfigMapHistoryStore(HistoryStore):
             return
         batch = loaded_map.batch = loaded_map.batch or self._begin_batch(loaded_map)
         batch.keys.add(key)
-        async with self._away():
+        async with self._without_slot():
             await timeouts.first_of(batch.task, self._clock.sleep(STORE_TIMEOUT_S))
         loaded_map.is_urgent = loaded_map.is_urgent or not batch.task.done()
 
@@ -146,7 +149,7 @@ class ConfigMapHistoryStore(HistoryStore):
 
         The heartbeat that says that all records are complete follows only if every ConfigMap was written.
         """
-        if not self._is_released:
+        if not self._has_been_allowed:
             return
         by_map: dict[str, set[Key]] = {}
         for key in keys:
@@ -173,7 +176,7 @@ class ConfigMapHistoryStore(HistoryStore):
 
     async def close(self) -> None:
         """Write all records with the instants that syncs renewed, and a heartbeat that says that they are complete."""
-        if not self._is_released:
+        if not self._has_been_allowed:
             return
         maps = list(self._loaded.values())
         await timeouts.end(*(loaded_map.batch.task for loaded_map in maps if loaded_map.batch is not None))
@@ -185,8 +188,8 @@ class ConfigMapHistoryStore(HistoryStore):
 
     def _may_write(self) -> bool:
         """Whether writing is allowed now, or was before."""
-        self._is_released = self._is_released or not self._is_held()
-        return self._is_released
+        self._has_been_allowed = self._has_been_allowed or not self._is_held()
+        return self._has_been_allowed
 
     async def _tick(self) -> None:
         """Write the ConfigMaps whose changes are due, and once a HEARTBEAT_S the heartbeat of this process."""
@@ -210,7 +213,7 @@ class ConfigMapHistoryStore(HistoryStore):
                 raise error
             generation = self._generation
             try:
-                await self._flights.run((name, generation), functools.partial(self._load, name))
+                await self._reads.run((name, generation), functools.partial(self._load, name))
             except StatusError as failure:
                 if generation == self._generation:
                     self._read_failures[name] = self._clock.monotonic_s(), failure
@@ -220,7 +223,7 @@ class ConfigMapHistoryStore(HistoryStore):
 
     def _is_current(self, name: str) -> bool:
         """Whether the ConfigMap was read in the latest generation (rule 7)."""
-        return self._read_in.get(name) == self._generation
+        return self._read_generations.get(name) == self._generation
 
     async def _load(self, name: str) -> None:
         """Read a ConfigMap; the response is dropped where a new generation began meanwhile (rule 7)."""
@@ -236,7 +239,7 @@ class ConfigMapHistoryStore(HistoryStore):
         loaded_map = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
         loaded_map.load(contents, now_ns)
         self._loaded[name] = loaded_map
-        self._read_in[name] = generation
+        self._read_generations[name] = generation
         self._read_failures.pop(name, None)
         self._log_failure(name, None)
 

@@ -37,7 +37,7 @@ SETTINGS = "settings"
 LABEL = "podscaler.dev/history"
 """The label of these ConfigMaps; its value is the format of the entries."""
 FORMAT = "v1"
-TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 5.0
 UPDATE_ATTEMPTS = 4
 """The attempts of a change that meets conflicts."""
 
@@ -56,7 +56,7 @@ class _ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-class _Written(msgspec.Struct):
+class _WriteResponse(msgspec.Struct):
     """The response to a write, of which only the new resourceVersion is read."""
 
     metadata: _Meta = _Meta()
@@ -75,7 +75,7 @@ class ConfigMapContents(NamedTuple):
 
 
 _CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
-_WRITTEN = msgspec.json.Decoder(_Written)
+_RESPONSE_DECODER = msgspec.json.Decoder(_WriteResponse)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -105,7 +105,7 @@ class HistoryMaps:
     async def read(self, name: str) -> ConfigMapContents:
         """The data of a ConfigMap, empty if it does not exist. Raises StatusError, ForeignConfigMap among them."""
         try:
-            body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
+            body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=READ_TIMEOUT_S)
         except StatusError as error:
             if is_not_found(error):
                 return ConfigMapContents({}, None)
@@ -184,7 +184,7 @@ def is_outdated(error: StatusError) -> bool:
 def _version(response: bytes, name: str) -> str:
     """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
-        return _WRITTEN.decode(response).metadata.resource_version
+        return _RESPONSE_DECODER.decode(response).metadata.resource_version
     except msgspec.DecodeError as error:
         raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
 

@@ -1,9 +1,10 @@
 """Defines the stored form of one autoscaler's history, and the rules by which a later process continues from it.
 
-`podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
-(`podscaler.core.model.stored_history`) as of its last change. A recommendation that every sync renews is no change:
-the record marks it as renewed (`goes_on`), and the heartbeat of its writer tells until when. So a steady autoscaler
-costs no writes.
+`podscaler.controller.history.config_map_store` writes and reads records. A process calls `restored` with the record of
+an autoscaler, and `resumed` once it has read the scale; `podscaler explain` calls `current` while the writer is at
+work. A record holds the compacted history (`podscaler.core.model.stored_history`) as of its last change. A
+recommendation that every sync renews is no change: the record marks it as renewed (`goes_on`), and the heartbeat of its
+writer tells until when. So a steady autoscaler costs no writes.
 
 Source: docs/decisions/history.md.
 """

@@ -134,7 +134,7 @@ class StoredMap:
             self.expired.add(data_key)
 
     def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
-        """The entries to change, JSON by data key; None removes one.
+        """The entries to change, JSON by data key; None removes one. Deletions of absent entries are forgotten.
 
         A record that would make the ConfigMap too large is removed.
         """

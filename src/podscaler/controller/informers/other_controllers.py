@@ -103,7 +103,7 @@ async def is_built_in_alive(client: Client, now_ns: int) -> bool:
     """Whether a kube-controller-manager renews its Lease. Raises StatusError, ValueError."""
     path = lease.path(lease.NAMESPACE, BUILT_IN)
     try:
-        record = lease.read(await client.get(path, subject=f"{lease.RESOURCE} {BUILT_IN}")).record
+        record = lease.parse(await client.get(path, subject=f"{lease.RESOURCE} {BUILT_IN}")).record
     except StatusError as error:
         if is_not_found(error):
             return False

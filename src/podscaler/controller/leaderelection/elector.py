@@ -63,7 +63,8 @@ class Elector:
         self.lock = lock
         self.identity = identity
         self.write_lease = WriteLease(clock, within)
-        self._lease = WriteLease(clock)
+        self._validity = WriteLease(clock)
+        """How long the lease cannot have expired for others: its duration, which is longer than `write_lease`."""
         self._timing = timing
         self._clock = clock
         self._telemetry = telemetry
@@ -113,7 +114,7 @@ class Elector:
             deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
             while not await self._renew(deadline_s - self._clock.monotonic_s()):
                 is_late = self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s
-                if is_late or not self.is_leader or self._lease.remaining_s() <= 0:
+                if is_late or not self.is_leader or self._validity.remaining_s() <= 0:
                     log.error("failed to renew lease %s", self.lock)
                     self.write_lease.end()
                     return
@@ -122,7 +123,7 @@ class Elector:
     async def _renew(self, limit_s: float) -> bool:
         """Try to renew once; false also where the lease may have expired for others meanwhile (rule 4)."""
         begun = await self._attempt_within(min(limit_s, self._timing.attempt_s))
-        if begun is None or self._lease.remaining_s() <= 0:
+        if begun is None or self._validity.remaining_s() <= 0:
             return False
         self._prolong(begun)
         return True
@@ -131,7 +132,7 @@ class Elector:
         """When the attempt began, if it succeeded; None if it failed or took too long."""
         begun = write_lease.now(self._clock)
         try:
-            is_ours = await timeouts.within(self._clock, limit_s, self._try(begun))
+            is_ours = await timeouts.within(self._clock, limit_s, self._acquire_or_renew(begun))
             self._logged_error = self._logged_error if not is_ours else ""
         except StatusError as error:
             self._log_error(error)
@@ -141,7 +142,7 @@ class Elector:
 
     def _prolong(self, begun: write_lease.ClockReading) -> None:
         self.write_lease.renew(begun, self._timing.renew_deadline_s)
-        self._lease.renew(begun, int(self._timing.lease_duration_s))
+        self._validity.renew(begun, int(self._timing.lease_duration_s))
 
     async def release(self) -> bool:
         """Release the lease, so that others need not wait; returns whether it is certain that this succeeded."""
@@ -152,10 +153,10 @@ class Elector:
             log.warning("failed to release lease %s: %s", self.lock, error)
             return False
 
-    async def _try(self, begun: write_lease.ClockReading) -> bool:
+    async def _acquire_or_renew(self, begun: write_lease.ClockReading) -> bool:
         """Renew or acquire the lease, as `tryAcquireOrRenew` of client-go does; returns whether that succeeded."""
         new_record = self._record(begun.wall_ns)
-        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(new_record):
+        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_without_read(new_record):
             return True
         current_lease = await self.lock.get()
         if current_lease is None:
@@ -174,7 +175,7 @@ class Elector:
         )
         return True
 
-    async def _renew_unseen(self, new_record: LeaderElectionRecord) -> bool:
+    async def _renew_without_read(self, new_record: LeaderElectionRecord) -> bool:
         """Renew without reading the lease first; returns False if the lease was changed."""
         assert self._observed is not None
         try:

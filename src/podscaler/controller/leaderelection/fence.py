@@ -46,12 +46,12 @@ class FencedTransport:
     """Wraps a transport: a write of a task that has lost its lease raises LeadershipLost.
 
     Args:
-        weakest: returns the process's write lease that ends first; None if it has no write lease.
+        find_weakest: returns the process's write lease that ends first; None if it has no write lease.
     """
 
-    def __init__(self, transport: Transport, weakest: Callable[[], WriteLease | None]) -> None:
+    def __init__(self, transport: Transport, find_weakest: Callable[[], WriteLease | None]) -> None:
         self._transport = transport
-        self._weakest = weakest
+        self._find_weakest = find_weakest
 
     @property
     def server(self) -> str:
@@ -61,7 +61,7 @@ class FencedTransport:
         """As in Transport. Raises LeadershipLost, without sending anything."""
         if request.method == "GET":
             return await self._transport.request(request)
-        write_lease = _current.get() or self._weakest()
+        write_lease = _current.get() or self._find_weakest()
         remaining_s = 0.0 if write_lease is None else write_lease.remaining_s()
         if remaining_s <= 0:
             raise LeadershipLost(request)

@@ -83,7 +83,7 @@ class Leadership:
             await timeouts.first_of(callbacks.wait_listed(), self._stopping.wait())
             log.info("attempting to acquire leader lease %s...", self._holder.elector.lock)
             while not self._stopping.is_set():
-                self._updated_elector()
+                self._observe_lease()
                 await self._holder.serve(callbacks, prepare=self._wait_no_conflict)
                 await timeouts.first_of(self._wait_for_next_try(), self._stopping.wait())
         finally:
@@ -105,8 +105,9 @@ class Leadership:
         """Wait for the jittered retry period, or until the lease is observed to be free."""
         spread = self._rng.random()
         delay_s = self._timing.retry_period_s * (1 + spread * JITTER_FACTOR)
-        expires_in_s = self._updated_elector().expires_in_s
+        expires_in_s = self._observe_lease().expires_in_s
         if expires_in_s > 0:
+            # soon after the lease expires, but not at the same instant as other candidates
             delay_s = min(delay_s, expires_in_s + spread * self._timing.retry_period_s / 10)
         await timeouts.first_of(self._clock.sleep(delay_s), self._wait_released())
 
@@ -114,10 +115,10 @@ class Leadership:
         """Wait until the watch delivers a Lease without a holder."""
         while True:
             await self._leases.wait_changed()
-            if self._leases.find(self._election.name) is not None and not self._updated_elector().holder:
+            if self._leases.find(self._election.name) is not None and not self._observe_lease().holder:
                 return
 
-    def _updated_elector(self) -> Elector:
+    def _observe_lease(self) -> Elector:
         """The elector, after it took the record that the lease informer observed last."""
         elector, observed_lease = self._holder.elector, self._leases.find(self._election.name)
         if observed_lease is not None and not elector.is_leader:

@@ -84,7 +84,7 @@ class Lease(Wire, frozen=True):
 _LEASE = msgspec.json.Decoder(Lease)
 
 
-def read(lease_json: bytes | msgspec.Raw) -> Lease:
+def parse(lease_json: bytes | msgspec.Raw) -> Lease:
     """The Lease in JSON. Raises ValueError."""
     return _LEASE.decode(lease_json)
 
@@ -110,7 +110,7 @@ def path(namespace: str, *name: str) -> str:
     return urls.group_version(GROUP, "v1") + urls.path("namespaces", namespace, "leases", *name)
 
 
-def only_if(meta: ObjectMeta) -> bytes:
+def delete_options_if_unchanged(meta: ObjectMeta) -> bytes:
     """DeleteOptions that delete a Lease only if it is unchanged."""
     preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
     return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})
@@ -170,7 +170,7 @@ class LeaseLock:
 
     async def delete(self) -> None:
         """Delete the Lease if it is as it was last read or written. Raises StatusError."""
-        body = only_if(msgspec.convert(self.metadata, ObjectMeta))
+        body = delete_options_if_unchanged(msgspec.convert(self.metadata, ObjectMeta))
         await self._client.delete(path(self.namespace, self.name), subject=self._subject, body=body)
 
     @property
@@ -189,6 +189,6 @@ class LeaseLock:
         """Remember the Lease in the body of a response; returns its record. Raises StatusError for an invalid body."""
         try:
             self._object = msgspec.json.decode(body, type=dict[str, Any])
-            return read(body).record
+            return parse(body).record
         except ValueError as error:
             raise StatusError(f"the Lease {self} cannot be read: {error}", code=0) from error

@@ -63,7 +63,7 @@ class LeaseInformer:
         self._changed = asyncio.Event()
         self._cache: Cache[Lease] = Cache()
         self._cache.subscribe(self)
-        source = WatchSource(self._path, lease.RESOURCE, lease.read, self._query)
+        source = WatchSource(self._path, lease.RESOURCE, lease.parse, self._query)
         self._watch = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
 
     async def run(self) -> None:
@@ -107,7 +107,7 @@ class LeaseInformer:
             return
         for lease_json in page.items or ():
             try:
-                self._note(lease.read(lease_json))
+                self._note(lease.parse(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 

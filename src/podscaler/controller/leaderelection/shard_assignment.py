@@ -110,7 +110,7 @@ def view(
             holders[shard] = NOBODY if holder == election.identity else holder
             continue
         free_s[shard] = now_s - (began_s if observed_lease is None else max(_free_since_s(observed_lease), began_s))
-        if observed_lease is not None:
+        if observed_lease is not None:  # its last holder let it expire, so it no longer counts as a member
             ailing.add(observed_lease.lease.record.holder)
     members = {lease.lease.record.holder for lease in leases if _is_member(lease, election, now_s)} - ailing
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))

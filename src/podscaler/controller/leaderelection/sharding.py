@@ -48,7 +48,7 @@ class Sharding:
         client: a client whose writes need no lease.
         election: the parameters.
         telemetry: the metrics of leases.
-        figures: the metrics of shards.
+        shard_metrics: the metrics of shards.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class Sharding:
         clock: Clock,
         rng: random.Random,
         telemetry: ElectionMetrics,
-        figures: ShardMetrics,
+        shard_metrics: ShardMetrics,
     ) -> None:
         self._client = client
         self._election = election
         self._timing = election.timing
         self._clock = clock
         self._rng = rng
-        self._figures = figures
+        self._shard_metrics = shard_metrics
         self._telemetry = telemetry
         self._leases = LeaseInformer(client, namespace=election.namespace, election=election.name, clock=clock, rng=rng)
         self._events = LeaseEventRecorder(client, clock)
-        self._member = self._elector(election.member_name)
+        self._member_elector = self._elector(election.member_name)
         self._holders = [self._holder(shard) for shard in range(election.shards)]
         self._kept_until_s: dict[int, float] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
@@ -121,10 +121,10 @@ class Sharding:
             await timeouts.first_of(self._wait_changed(), self._stopping.wait())
             if self._stopping.is_set():
                 return False
-        if not await self._member.attempt():
+        if not await self._member_elector.attempt():
             return False
         if await self._has_conflicting_holders():
-            await self._member.release()
+            await self._member_elector.release()
             return False
         return True
 
@@ -140,7 +140,7 @@ class Sharding:
         """Hold the assigned shards until our own Lease is lost or `stop` is called."""
         log.info("sharing %d shards as %s", self._election.shards, self._election.identity)
         self._began_s = self._clock.monotonic_s()
-        renewing = asyncio.get_running_loop().create_task(self._member.hold())
+        renewing = asyncio.get_running_loop().create_task(self._member_elector.hold())
         try:
             await self._follow_assignment(callbacks, renewing)
             for shard in self._serving:
@@ -148,7 +148,7 @@ class Sharding:
             await asyncio.gather(*self._serving.values(), return_exceptions=True)
             if not renewing.done():
                 await timeouts.end(renewing)
-                await self._resign()
+                await self._leave()
         finally:
             await timeouts.end(renewing)
         if self._failures:
@@ -175,7 +175,7 @@ class Sharding:
             kept_shards=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s)
         )
         held_count = sum(holder.is_held for holder in self._holders)
-        self._figures.show(held_shards=held_count, free=len(view.free_s), members=len(view.members))
+        self._shard_metrics.show(held_shards=held_count, free=len(view.free_s), members=len(view.members))
         for shard in shard_assignment.surplus(view, identity):
             log.info("shard %d is released to others", shard)
             self._holders[shard].resign()
@@ -207,20 +207,22 @@ class Sharding:
         step_s = self._timing.retry_period_s / STEPS_IN_RETRY_PERIOD
         await timeouts.first_of(self._clock.sleep(step_s), self._leases.wait_changed())
 
-    async def _resign(self) -> None:
+    async def _leave(self) -> None:
         """Release and delete our own Lease; one that cannot be deleted stays as released."""
-        if await self._member.release():
+        if await self._member_elector.release():
             try:
-                await timeouts.within(self._clock, self._timing.attempt_s, self._member.lock.delete())
+                await timeouts.within(self._clock, self._timing.attempt_s, self._member_elector.lock.delete())
             except StatusError as error:
-                log.info("the lease %s is not deleted: %s", self._member.lock, error)
+                log.info("the lease %s is not deleted: %s", self._member_elector.lock, error)
 
     async def _delete_expired_member(self, now_s: float) -> None:
         """Delete one Lease of a member that expired long ago."""
         for observed_lease in shard_assignment.expired_members(self._leases, self._election, now_s=now_s)[:1]:
             meta = observed_lease.lease.metadata
             path = lease.path(meta.namespace, meta.name)
-            removal = self._client.delete(path, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))
+            removal = self._client.delete(
+                path, subject=f"{lease.RESOURCE} {meta.name}", body=lease.delete_options_if_unchanged(meta)
+            )
             try:
                 await timeouts.within(self._clock, self._timing.attempt_s, removal)
             except StatusError as error:
@@ -235,7 +237,7 @@ class Sharding:
 
     def _holder(self, shard: int) -> LeaseHolder:
         """The holder of the Lease of a shard."""
-        elector = self._elector(self._election.shard_name(shard), self._member.write_lease)
+        elector = self._elector(self._election.shard_name(shard), self._member_elector.write_lease)
         belongs = partial(_belongs, shard, self._election.shards)
         return LeaseHolder(elector, belongs, clock=self._clock, events=self._events, telemetry=self._telemetry)
 

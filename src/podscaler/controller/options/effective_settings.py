@@ -34,7 +34,9 @@ BUILT_IN = "kube-controller-manager"
 BUILT_IN_NAMESPACE = "kube-system"
 ATTEMPTS = 5
 RETRY_DELAY_S = 2.0
+"""The wait after the first failure, doubled after each further one."""
 POLL_PERIOD_S = 1.0
+"""How often it is checked whether writing is allowed."""
 _FLAG_PREFIX = "horizontal-pod-autoscaler-"
 _GATES = "feature-gates"
 

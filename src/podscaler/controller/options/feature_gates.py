@@ -62,13 +62,13 @@ def parse(gates_text: str) -> FeatureGates:
     gates_by_name: dict[str, bool] = {}
     try:
         for name, is_on in core_settings.gate_values(gates_text):
-            gates_by_name |= _meant(name, is_on)
+            gates_by_name |= _gates_of_entry(name, is_on)
     except ValueError as error:
         raise UsageError(f"--feature-gates: {error}") from error
     return FeatureGates(gates_by_name)
 
 
-def _meant(name: str, is_on: bool) -> dict[str, bool]:
+def _gates_of_entry(name: str, is_on: bool) -> dict[str, bool]:
     """The gates that one entry sets: the named one, or with `AllBeta` all of that stage. Raises ValueError."""
     if name == ALL_BETA:
         return {gate_name: is_on for gate_name, gate in KNOWN.items() if gate.stage == "BETA"}

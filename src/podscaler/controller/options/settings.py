@@ -19,11 +19,11 @@ from podscaler.core.model import emulation
 from podscaler.core.model import settings as core_settings
 from podscaler.metrics.heapster import HeapsterService
 
-TURNS_PER_WORKER = 20
+SLOTS_PER_WORKER = 20
 """Concurrent syncs for each worker of the flag: a sync mostly waits for responses, so five at once would be too few."""
-MAX_TICK_S = 2.0
+TICK_MAX_S = 2.0
 """The greatest `ControllerSettings.tick_s`."""
-REACTING_TICK_S = 1.0
+REACTING_TICK_MAX_S = 1.0
 """The greatest `ControllerSettings.tick_s` with `--react-to-changes`."""
 
 
@@ -84,9 +84,9 @@ class ControllerSettings:
     field_manager: str = installation.MANAGER
 
     @property
-    def turns(self) -> int:
+    def concurrency_slots(self) -> int:
         """The concurrency slots: how many syncs run at once, not counting those that wait for metrics."""
-        return TURNS_PER_WORKER * self.concurrent_syncs
+        return SLOTS_PER_WORKER * self.concurrent_syncs
 
     @property
     def tick_s(self) -> float:
@@ -94,7 +94,7 @@ class ControllerSettings:
 
         A tenth of the sync period, but at most two seconds; with `--react-to-changes` at most one.
         """
-        return min(self.sync_period_s / 10, REACTING_TICK_S if self.reacts else MAX_TICK_S)
+        return min(self.sync_period_s / 10, REACTING_TICK_MAX_S if self.reacts else TICK_MAX_S)
 
     @property
     def status_period_s(self) -> float:

@@ -58,7 +58,7 @@ class Subject:
             "apiVersion": self.kind.api_version,
             "resourceVersion": self.resource_version,
         }
-        reporter = "" if event.combined else COMPONENT  # as client-go, whose combined events lack it
+        reporter = "" if event.is_combined else COMPONENT  # as client-go, whose combined events lack it
         return core_event(event, involved, component=COMPONENT, reporter=reporter)
 
 

@@ -66,7 +66,7 @@ class SyncReporter:
     def desired(self, autoscaler: Autoscaler, decision: Decision) -> None:
         """Set the gauge of desired replicas, where the decision has them."""
         if decision.reached_end:
-            self._telemetry.desired(autoscaler.key, decision.status.desired_replicas)
+            self._telemetry.set_desired(autoscaler.key, decision.status.desired_replicas)
 
     def rescaled(self, autoscaler: Autoscaler, draft: Draft) -> None:
         """The scale was written."""

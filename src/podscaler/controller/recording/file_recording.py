@@ -17,7 +17,7 @@ import threading
 from podscaler.base.clock import Clock
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.record_lines import RecordLines
-from podscaler.controller.recording.recording import End, Recording, SyncRecord
+from podscaler.controller.recording.recording import Recording, SyncRecord, SyncsEnd
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +39,16 @@ class FileRecording(Recording):
     def __init__(self, file: RecordFile, clock: Clock) -> None:
         self._file = file
         self._clock = clock
-        self._waiting: list[SyncRecord | End] = []
+        self._waiting: list[SyncRecord | SyncsEnd] = []
         self._filled = asyncio.Event()
-        self._in_thread = threading.Lock()
+        self._file_lock = threading.Lock()
         self._writing: asyncio.Task[None] | None = None
         self._lines = RecordLines()
         self._failed_at_s: float | None = None
         self.lines_written = 0
         self.lines_lost = 0
 
-    def report(self, record: SyncRecord | End) -> None:
+    def report(self, record: SyncRecord | SyncsEnd) -> None:
         """Have a report written; never waits."""
         if len(self._waiting) >= WAITING_MAX:
             if not self.lines_lost:
@@ -77,19 +77,19 @@ class FileRecording(Recording):
         self._writing = asyncio.create_task(self._write_after(self._writing, batch))
         await asyncio.shield(self._writing)  # a cancellation here loses no lines: `close` waits for them
 
-    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | End]) -> None:
+    async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | SyncsEnd]) -> None:
         """Write a batch in a thread once the earlier write has ended (None: there is none), to keep the order."""
         if earlier is not None:
             await earlier
         if batch:
             await asyncio.to_thread(self._write, batch)
 
-    def _write(self, batch: list[SyncRecord | End]) -> None:
+    def _write(self, batch: list[SyncRecord | SyncsEnd]) -> None:
         """Write the lines of a batch; runs in a thread.
 
         Where the file cannot be written, the lines are counted as lost.
         """
-        with self._in_thread:
+        with self._file_lock:
             try:
                 if self._failed_at_s is not None and not self._recovers():
                     self.lines_lost += len(batch)
@@ -100,7 +100,7 @@ class FileRecording(Recording):
             except OSError as error:
                 self._fail(error, len(batch))
 
-    def _write_chunks(self, batch: list[SyncRecord | End]) -> None:
+    def _write_chunks(self, batch: list[SyncRecord | SyncsEnd]) -> None:
         """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
         chunk: list[bytes] = []
         size_bytes = 0
@@ -137,7 +137,7 @@ class FileRecording(Recording):
 
     def _close_file(self) -> None:
         """End the file, in a thread; a failure is logged."""
-        with self._in_thread:
+        with self._file_lock:
             try:
                 self._file.close()
             except OSError as error:

@@ -20,12 +20,12 @@ class ObservedSync:
         observation: the facts, as `podscaler.core.decide` takes them.
         target: the target's scale, for writing it; None if it could not be read.
         pods: the cached pods of the observation.
-        answers: a result for each metric of the spec, None for one that was not queried; empty if none was queried.
+        fetched_metrics: a result for each metric of the spec, None for one that was not queried; empty if none was.
         durations_s: the duration of each query.
     """
 
     observation: Observation
     target: ScaleTarget | None
     pods: Sequence[CachedPod] = ()
-    answers: tuple[FetchedMetric | None, ...] = ()
+    fetched_metrics: tuple[FetchedMetric | None, ...] = ()
     durations_s: tuple[float, ...] = ()

@@ -21,7 +21,7 @@ from podscaler.base.errors import UsageError
 
 GZIP_WINDOW_BITS = 31
 GZIP_MAGIC = b"\x1f\x8b"
-LEVEL = 6
+COMPRESSION_LEVEL = 6
 SUFFIXES = (".gz", ".jsonl", ".recording")
 HEADER_MAX_BYTES = 64 * 1024
 
@@ -82,7 +82,7 @@ class RecordFile:
         descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
+            compressor = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
             start = compressor.compress(self._header) + compressor.flush(zlib.Z_SYNC_FLUSH)
             _write_all(descriptor, start)
             self._end_member()

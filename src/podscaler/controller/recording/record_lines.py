@@ -16,7 +16,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler, Scale
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.recording.observed_sync import ObservedSync
-from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.controller.recording.recording import SyncRecord, SyncsEnd
 from podscaler.core import replay
 from podscaler.core.model import history
 from podscaler.core.model.history import History
@@ -35,9 +35,9 @@ class RecordLines:
         """A new file begins, in which no history is recorded yet."""
         self._derived_histories.clear()
 
-    def of(self, record: SyncRecord | End) -> bytes:
-        """The lines of a report."""
-        if isinstance(record, End):
+    def of(self, record: SyncRecord | SyncsEnd) -> bytes:
+        """The lines of a report: one, or two where the wall clock was set back. Reports come in the order of syncs."""
+        if isinstance(record, SyncsEnd):
             self._derived_histories.pop(record.key, None)
             return _end_line(record.key, record.at_ns)
         key = record.autoscaler.key
@@ -67,7 +67,7 @@ def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.Syn
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
         status_update=_error_status(sync.status_error) if sync.status_error else None,
         pods=tuple([msgspec.Raw(pod.text) for pod in sync.observed.pods]),
-        metrics=tuple([_recorded_metric(fetched) for fetched in sync.observed.answers]),
+        metrics=tuple([_recorded_metric(fetched) for fetched in sync.observed.fetched_metrics]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
         history=None if prior_history is None else replay.write_history(prior_history),
         gone=not observation.is_registered,

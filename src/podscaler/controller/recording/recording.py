@@ -1,6 +1,6 @@
 """Defines the interface of recordings, which store every sync so that it can be decided again; the base stores nothing.
 
-The reconciler reports each sync, and an `End` is reported for each autoscaler that this process syncs no more;
+The reconciler reports each sync, and a `SyncsEnd` is reported for each autoscaler that this process syncs no more;
 `podscaler.controller.recording.file_recording` writes them to a file. A report never waits, and consists of immutable
 objects that exist anyway.
 """
@@ -42,7 +42,7 @@ class SyncRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class SyncsEnd:
     """The report that this process syncs an autoscaler no more, so that its history ends; `at_ns` since the epoch."""
 
     at_ns: int
@@ -62,7 +62,7 @@ class Recording:
     lines_written = 0
     lines_lost = 0
 
-    def report(self, record: SyncRecord | End) -> None:
+    def report(self, record: SyncRecord | SyncsEnd) -> None:
         """Take a report; never waits."""
 
     async def run(self) -> None:

@@ -29,7 +29,7 @@ FLAP_S = 5.0
 REPEAT_S = 300.0
 AFTERMATH_S = 1.0
 """How long after a fault a sync may still end with an error because of it."""
-METRICS = ("/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io/", "/apis/external.metrics.k8s.io/")
+METRICS_API_PATHS = ("/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io/", "/apis/external.metrics.k8s.io/")
 
 
 class _Fault:
@@ -127,7 +127,7 @@ class ServerHealth:
         unreachable = [f"{self._server} does not respond"] if self._unreachable.is_active else []
         return [*unreachable, *self.unready()]
 
-    def failed(self, begun_s: float, error: TransportError) -> None:
+    def note_no_response(self, begun_s: float, error: TransportError) -> None:
         """A request got no response."""
         if not self._is_known or self._answered_s > begun_s:
             return
@@ -136,13 +136,13 @@ class ServerHealth:
                 "%s of %s does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
             )
 
-    def answered(self, begun_s: float, path: str, status: int) -> None:
+    def note_response(self, begun_s: float, path: str, status: int) -> None:
         """A request got a response."""
         now_s = self._clock.monotonic_s()
         self._answered_s = now_s
         if self._unreachable.note_success(begun_s, now_s):
             log.info("%s answers again, %s", self._server, self._unreachable.described())
-        if path.startswith(METRICS):
+        if path.startswith(METRICS_API_PATHS):
             return
         if status == 401:
             self._note_unauthorized(now_s)
@@ -189,9 +189,9 @@ class _ObservedTransport:
         try:
             response = await self._transport.request(request)
         except TransportError as error:
-            self._health.failed(begun_s, error)
+            self._health.note_no_response(begun_s, error)
             raise
-        self._health.answered(begun_s, request.path, response.status)
+        self._health.note_response(begun_s, request.path, response.status)
         return response
 
     @asynccontextmanager
@@ -201,11 +201,11 @@ class _ObservedTransport:
         try:
             async with self._transport.stream(request) as stream:
                 opened = True
-                self._health.answered(begun_s, request.path, stream.status)
+                self._health.note_response(begun_s, request.path, stream.status)
                 yield stream
         except TransportError as error:
             if not opened:
-                self._health.failed(begun_s, error)
+                self._health.note_no_response(begun_s, error)
             raise
 
     async def close(self) -> None:

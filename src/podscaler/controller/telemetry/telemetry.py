@@ -140,7 +140,7 @@ class Telemetry:
         """One autoscaler less is controlled."""
         self._autoscalers.dec()
 
-    def desired(self, key: Key, replicas: int) -> None:
+    def set_desired(self, key: Key, replicas: int) -> None:
         """Set the desired replicas of an autoscaler.
 
         Differs: kube-controller-manager keeps the series of a deleted autoscaler; here `drop_desired` removes it, so
