@@ -97,7 +97,7 @@ class Follower:
         self.client = await connect.open_client(config, CLOCK, user_agent="test")
         self.client.streams_lists = streams_lists
         self.missing = await permissions.find_missing(self.client)
-        source = observed_objects.pods(V1_37)
+        source = observed_objects.pod_source(V1_37)
         self.reflector = Reflector(self.client, source, cache=self.cache, clock=CLOCK, rng=random.Random(1))
         self.task = asyncio.ensure_future(self.reflector.run())
         await asyncio.wait_for(self.cache.wait_synced(), WITHIN_S)

@@ -116,7 +116,7 @@ class _Cluster:
     rng: random.Random
     slots: Slots
 
-    def informers(self, *, with_text: bool) -> tuple[ControllerInformers, WriteGate]:
+    def informers(self, *, with_json: bool) -> tuple[ControllerInformers, WriteGate]:
         """The informers, and the gate that blocks writes while another controller is at work."""
         client, settings, clock, other_controllers = self.client, self.settings, self.clock, None
         if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
@@ -129,7 +129,7 @@ class _Cluster:
             is_current=autoscalers.is_current,
         )
         rules = settings.decision.emulation
-        return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_text=with_text), gate
+        return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_json=with_json), gate
 
     def metric_sources(self, gate: WriteGate) -> ClusterSources | None:
         """Reads the MetricSources of the cluster; None with `--metric-sources=false`."""
@@ -189,7 +189,7 @@ class _Wiring:
         self._health = ServerHealth(client, clock, self._telemetry.registry)
         self._comparison = DecisionComparison(self._telemetry, settings) if settings.compares else None
         self._telemetry.count_recording(recording)
-        self._informers, self._gate = cluster.informers(with_text=recording.is_on)
+        self._informers, self._gate = cluster.informers(with_json=recording.is_on)
         self._targets = TargetInformer(client, clock=clock, rng=cluster.rng)
         self._metric_sources = cluster.metric_sources(self._gate)
         direct = None if self._metric_sources is None else self._metric_sources.direct

@@ -98,9 +98,9 @@ class KeyProcessor:
             log.info("%s has been deleted", autoscaler_kinds.described(key))
             self._cleanup.forget(key)
             return SyncOutcome.GONE
-        if self._autoscalers.waits(autoscaler):
+        if self._autoscalers.is_waiting(autoscaler):
             if self._states.begin_waiting(state) and not self._is_dry_run:
-                self._reporter.waits(autoscaler)
+                self._reporter.report_waiting(autoscaler)
             return SyncOutcome.SYNCED
         state.is_waiting = False
         try:

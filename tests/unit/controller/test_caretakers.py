@@ -45,7 +45,7 @@ class World:
 
     async def doubt(self) -> str:
         """What is said."""
-        return await managing_controllers.doubt(Client(self.cluster, self.clock), self.clock)
+        return await managing_controllers.find_doubt(Client(self.cluster, self.clock), self.clock)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.
 
 
 def _source() -> WatchSource[Autoscaler]:
-    return observed_objects.autoscalers(Settings())
+    return observed_objects.autoscaler_source(Settings())
 
 
 def test_a_new_status_has_the_facts_of_the_old() -> None:
@@ -70,13 +70,13 @@ def _annotated(text: str) -> msgspec.Raw:
 )
 def test_the_annotation_of_custom_metrics(algorithm: str, names: list[str]) -> None:
     """The algorithm of the first releases reads it; the current one does not."""
-    read = observed_objects.autoscalers(Settings(algorithm=algorithm)).read
+    read = observed_objects.autoscaler_source(Settings(algorithm=algorithm)).read
     found = read(_annotated(QPS))
     assert ([metric.name for metric in found.spec.metrics], found.fault) == (names, "")
 
 
 def test_an_annotation_that_cannot_be_read_is_a_fault() -> None:
     """The autoscaler then decides nothing, and its conditions have the reason."""
-    read = observed_objects.autoscalers(Settings(algorithm="v1.1")).read
+    read = observed_objects.autoscaler_source(Settings(algorithm="v1.1")).read
     text = "items[0].value must be a quantity: quantities must match the regular expression"
     assert read(_annotated(QPS.replace("10", "ten"))).fault.startswith(f'metadata.annotations["{TARGETS}"] {text}')

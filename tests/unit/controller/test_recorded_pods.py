@@ -13,8 +13,8 @@ from podscaler.simulation.evaluation import recording_scenario
 from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
 
 
-def _cached(pod: dict[str, Any], *, with_text: bool = True) -> CachedPod:
-    return observed_objects.pods(V1_37, with_text=with_text).read(msgspec.Raw(json.dumps(pod).encode()))
+def _cached(pod: dict[str, Any], *, with_json: bool = True) -> CachedPod:
+    return observed_objects.pod_source(V1_37, with_json=with_json).read(msgspec.Raw(json.dumps(pod).encode()))
 
 
 def _limited(name: str) -> dict[str, Any]:
@@ -27,19 +27,19 @@ def _limited(name: str) -> dict[str, Any]:
 
 def test_a_recorded_pod_has_its_cpu_limit() -> None:
     """Other limits, images and variables are left out."""
-    containers = json.loads(_cached(_limited("web-0")).text)["spec"]["containers"]
+    containers = json.loads(_cached(_limited("web-0")).trimmed_json)["spec"]["containers"]
     assert containers == [{"name": "app", "resources": {"requests": {"cpu": "200m"}, "limits": {"cpu": "500m"}}}]
 
 
 def test_decisions_do_not_see_limits() -> None:
     """The facts of a pod are the same with and without; without a recording there is no text."""
     limited, unlimited = _limited("web-0"), made_recordings.pod("web-0")
-    assert _cached(limited, with_text=False) == _cached(unlimited, with_text=False)
+    assert _cached(limited, with_json=False) == _cached(unlimited, with_json=False)
 
 
 def test_a_backtest_of_a_recording_finds_hidden_demand() -> None:
     """From the API's pod through the controller's cache to the sentence: 490m of 500m is at the limit."""
-    pod = json.loads(_cached(_limited("web-0")).text)
+    pod = json.loads(_cached(_limited("web-0")).trimmed_json)
     syncs = [
         made_recordings.sync(at_s, [pod], made_recordings.usage(at_s - 5, {"web-0": used_milli}))
         for at_s, used_milli in [(0, 100), (15, 490), (30, 100)]

@@ -20,7 +20,7 @@ def _pod(name: str, **labels: str) -> Pod:
 
 
 def _read(*pods: Pod) -> list[CachedPod]:
-    read = observed_objects.pods(V1_37).read
+    read = observed_objects.pod_source(V1_37).read
     return [read(msgspec.Raw(msgspec.json.encode(pod))) for pod in pods]
 
 

@@ -73,7 +73,7 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)
     try:
-        if terms.target_kind is HPA and (doubt := await managing_controllers.doubt(client, clock)):
+        if terms.target_kind is HPA and (doubt := await managing_controllers.find_doubt(client, clock)):
             click.echo(f"podscaler: warning: {doubt}", err=True)
         migrator = Migrator(client, clock, terms, click.echo)
         if name is not None:

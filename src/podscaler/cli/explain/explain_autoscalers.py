@@ -120,7 +120,7 @@ class Autoscalers:
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
         """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty if it is synced."""
         uid_by_key = {hpa.key: hpa.metadata.uid for hpa in self.by_kind[HPA]}
-        if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uid_by_key.get):
+        if autoscaler.kind is HPA or not handover.is_waiting(autoscaler.metadata, uid_by_key.get):
             return ""
         return handover.waiting_message(autoscaler.metadata.annotations or {})
 
@@ -154,7 +154,9 @@ async def read(
 
     by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
-        source = replace(observed_objects.autoscalers(settings, kind, on_read=keep_latest), path=kind.path(namespace))
+        source = replace(
+            observed_objects.autoscaler_source(settings, kind, on_read=keep_latest), path=kind.path(namespace)
+        )
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:

@@ -239,7 +239,9 @@ class Neighbourhood:
         """The pods of a namespace that match the selector; empty for all."""
         query = [("labelSelector", selector_text)] if selector_text else []
         path = "/api/v1" + urls.path("namespaces", namespace, "pods")
-        return await all_pages.read(self._client, replace(observed_objects.pods(emulation), path=path, query=query))
+        return await all_pages.read(
+            self._client, replace(observed_objects.pod_source(emulation), path=path, query=query)
+        )
 
     async def _request_selector(self, autoscaler: Autoscaler) -> Selector | None:
         """The selector of an autoscaler's target; None if it cannot be read."""

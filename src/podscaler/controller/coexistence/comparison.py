@@ -48,7 +48,7 @@ COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
 SAME, UNSETTLED, SAMPLING, HISTORY, DIFFERENT = "same", "unsettled", "sampling", "history", "different"
 VERDICTS = (SAME, SAMPLING, HISTORY, UNSETTLED, DIFFERENT)
 
-Conditions = dict[str, tuple[str, str]]
+ConditionTexts = dict[str, tuple[str, str]]
 """Conditions by type: status and reason."""
 
 
@@ -216,9 +216,9 @@ def _is_rescale(status: HorizontalPodAutoscalerStatus) -> bool:
     return status.current_replicas != status.desired_replicas
 
 
-def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
+def _conditions_of(status: HorizontalPodAutoscalerStatus) -> ConditionTexts:
     """The compared conditions of a status; the reasons of ABLE_REASONS count as one reason, "able"."""
-    conditions: Conditions = {}
+    conditions: ConditionTexts = {}
     for condition in status.conditions or ():
         if condition.type in COMPARED_CONDITIONS:
             reason = "able" if condition.reason in ABLE_REASONS else condition.reason
@@ -226,7 +226,9 @@ def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
     return conditions
 
 
-def _differing_conditions(their_conditions: Conditions, our_alternatives: Sequence[Conditions]) -> Iterable[str]:
+def _differing_conditions(
+    their_conditions: ConditionTexts, our_alternatives: Sequence[ConditionTexts]
+) -> Iterable[str]:
     """The conditions that none of our syncs had, in words."""
     for name in COMPARED_CONDITIONS:
         if all(our_alternative.get(name) != their_conditions.get(name) for our_alternative in our_alternatives):

@@ -24,7 +24,7 @@ CHECKED_AUTOSCALERS = 500
 """How many autoscalers are read: a controller that writes one status manages them all."""
 
 
-async def doubt(client: Client, clock: Clock) -> str:
+async def find_doubt(client: Client, clock: Clock) -> str:
     """A warning where no controller seems to manage HorizontalPodAutoscalers; else empty.
 
     Objects that the caller may not read are no sign. Raises TransportError.

@@ -297,7 +297,7 @@ class ConfigMapHistoryStore(HistoryStore):
 
         Arguments as in `_write`.
         """
-        for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
+        for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._records_to_write(loaded_map, keys, exact_keys, writer)
             entries = loaded_map.entries(records)
             if not entries:
@@ -306,7 +306,7 @@ class ConfigMapHistoryStore(HistoryStore):
             try:
                 version = await self._maps.update(loaded_map.name, entries, loaded_map.version)
             except StatusError as error:
-                if not (remaining and history_maps.is_outdated(error)):
+                if not (attempts_left and history_maps.is_outdated(error)):
                     raise
                 loaded_map.load(await self._maps.read(loaded_map.name), self._clock.now_ns())
                 continue

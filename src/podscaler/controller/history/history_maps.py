@@ -136,12 +136,12 @@ class HistoryMaps:
         Raises ForeignConfigMap, and StatusError, also where others have changed the ConfigMap at each of
         UPDATE_ATTEMPTS.
         """
-        for remaining in reversed(range(UPDATE_ATTEMPTS)):
+        for attempts_left in reversed(range(UPDATE_ATTEMPTS)):
             version = (await self.read(name)).version
             try:
                 await self.update(name, entries, version)
             except StatusError as error:
-                if not (remaining and is_outdated(error)):
+                if not (attempts_left and is_outdated(error)):
                     raise
             else:
                 return

@@ -60,7 +60,7 @@ class AutoscalerInformer:
         for kind in (HPA, POD_AUTOSCALER):
             if kind in self._managed_kinds or (kind is HPA and POD_AUTOSCALER in self._managed_kinds):
                 on_read = other_controllers.note if other_controllers is not None and kind is HPA else None
-                source = observed_objects.autoscalers(settings.decision, kind, on_read=on_read)
+                source = observed_objects.autoscaler_source(settings.decision, kind, on_read=on_read)
                 self._caches[kind] = Cache()
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
         if HPA in self._caches and HPA not in self._managed_kinds:
@@ -90,21 +90,21 @@ class AutoscalerInformer:
         """The resourceVersion up to which the cache of its kind is complete."""
         return self._caches[of_key(key)].version
 
-    def waits(self, autoscaler: Autoscaler) -> bool:
+    def is_waiting(self, autoscaler: Autoscaler) -> bool:
         """Whether an autoscaler waits for a migration (`handover`), so that it is not synced."""
-        return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._find_hpa_uid)
+        return autoscaler.kind is POD_AUTOSCALER and handover.is_waiting(autoscaler.metadata, self._find_hpa_uid)
 
     def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
         """Whether a new version is to be synced at once: its spec was edited, or its handover begins or ends."""
         is_edited = old.metadata.generation != new.metadata.generation
-        return (is_edited and self._follows_generations) or self.waits(old) != self.waits(new)
+        return (is_edited and self._follows_generations) or self.is_waiting(old) != self.is_waiting(new)
 
     def is_current(self, autoscaler: Autoscaler) -> bool:
         """Whether a PodAutoscaler still exists and does not wait for a handover; true for other kinds."""
         if autoscaler.kind is not POD_AUTOSCALER:
             return True
         latest = self.find(autoscaler.key)
-        return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
+        return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.is_waiting(latest)
 
     def find_status_writer(self, key: Key) -> str:
         """The other controller that wrote the status of a HorizontalPodAutoscaler last; empty if none is known."""

@@ -23,7 +23,7 @@ class ControllerInformers:
     Args:
         autoscalers: the informer of the kinds that the controller manages.
         rules: how the emulated Kubernetes version reads pods.
-        with_text: whether pods are cached as JSON, too, for a recording.
+        with_json: whether pods are cached as JSON, too, for a recording.
 
     Attributes:
         pods: the cache of all pods.
@@ -37,11 +37,11 @@ class ControllerInformers:
         *,
         clock: Clock,
         rng: random.Random,
-        with_text: bool,
+        with_json: bool,
     ) -> None:
         self.autoscalers = autoscalers
         self.pods: Cache[CachedPod] = Cache()
-        source = observed_objects.pods(rules, with_text=with_text)
+        source = observed_objects.pod_source(rules, with_json=with_json)
         self._pod_watch = Reflector(client, source, cache=self.pods, clock=clock, rng=rng)
 
     def pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:

@@ -45,7 +45,7 @@ def find_origin(meta: ObjectMeta) -> MigrationOrigin | None:
     return MigrationOrigin(*parts) if len(parts) == 3 else None
 
 
-def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
+def is_waiting(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
     """Whether a PodAutoscaler waits for a migration.
 
     Args:

@@ -65,10 +65,10 @@ class CachedPod:
 
     metadata: PodMeta
     facts: observation.Pod
-    text: bytes = b""
+    trimmed_json: bytes = b""
 
 
-def autoscalers(
+def autoscaler_source(
     settings: Settings, kind: AutoscalerKind = HPA, *, on_read: Callable[[msgspec.Raw], None] | None = None
 ) -> WatchSource[Autoscaler]:
     """The source for a watch of all autoscalers of a kind.
@@ -81,14 +81,14 @@ def autoscalers(
     return WatchSource(kind.path(), kind.resource, _autoscaler_decoder(settings, kind, on_read))
 
 
-def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
+def pod_source(rules: Emulation, *, with_json: bool = False) -> WatchSource[CachedPod]:
     """The source for a watch of all pods.
 
     Args:
         rules: of the emulated version of Kubernetes.
-        with_text: whether cached pods have their JSON, for a recording.
+        with_json: whether cached pods have their JSON, for a recording.
     """
-    return WatchSource("/api/v1/pods", "pods", _pod_decoder(rules, with_text=with_text))
+    return WatchSource("/api/v1/pods", "pods", _pod_decoder(rules, with_json=with_json))
 
 
 def _autoscaler_decoder(
@@ -130,10 +130,10 @@ def _has_same_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -
     return old.spec == new.spec and old_policy == new_policy
 
 
-def _pod_decoder(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
+def _pod_decoder(rules: Emulation, *, with_json: bool) -> Callable[[msgspec.Raw], CachedPod]:
     """A decoder of pods in JSON, by the rules of the emulated version.
 
-    `with_text`: the result has the pod's JSON, too.
+    `with_json`: the result has the pod's JSON, too.
     """
     shared = SharedParts()
 
@@ -141,7 +141,7 @@ def _pod_decoder(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw]
         wire = _POD.decode(pod_json)
         meta = shared.metadata(wire.metadata)
         return CachedPod(
-            meta, shared.facts(api_conversion.pod(wire, rules), meta), _trimmed_json(wire) if with_text else b""
+            meta, shared.facts(api_conversion.pod(wire, rules), meta), _trimmed_json(wire) if with_json else b""
         )
 
     return decode_pod

@@ -49,6 +49,7 @@ class LeaseHolder:
         telemetry: counts which leases are held.
 
     Attributes:
+        is_held: whether this process holds the lease, also while it settles or hands over.
         is_working: whether autoscalers are synced by this lease: from `on_started_leading` until the lease is resigned.
     """
 

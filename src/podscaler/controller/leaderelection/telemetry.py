@@ -1,6 +1,6 @@
 """Defines the Prometheus metrics of leader election: client-go's two, and three of shards, which only podscaler has.
 
-Electors and `sharding` report to them; the controller's /metrics has them.
+Electors, LeaseHolders and `sharding` report to them; the controller's /metrics has them.
 
 Source: k8s.io/component-base/metrics/prometheus/clientgo/leaderelection.
 """

@@ -1,7 +1,7 @@
 """Defines the feature gates of the autoscaler with their states in Kubernetes v1.37, and parses `--feature-gates`.
 
-`--feature-gates` sets them. A gate that upstream has locked cannot be changed; an unknown name is an error, so that a
-typing mistake never passes as "switched off".
+`podscaler.cli.options.settings` calls `parse`. A gate that upstream has locked cannot be changed; an unknown name is an
+error, so that a typing mistake never passes as "switched off".
 
 Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
 """

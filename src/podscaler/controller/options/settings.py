@@ -127,8 +127,9 @@ class ControllerSettings:
     def _own_flags(self) -> dict[str, Any]:
         """The flags that no Kubernetes release has, where they are set."""
         period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
+        reacts = {"react-to-changes": True} if self.reacts else {}
         kinds = {} if self.kinds == (autoscaler_kinds.HPA,) else {"autoscaler-kinds": self._kinds_text}
-        return period | ({"react-to-changes": True} if self.reacts else {}) | kinds | self._heapster_flags
+        return period | reacts | kinds | self._heapster_flags
 
     @property
     def _heapster_flags(self) -> dict[str, Any]:

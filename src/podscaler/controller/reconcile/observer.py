@@ -23,6 +23,7 @@ from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.core import decide
 from podscaler.core.decide import Demand
+from podscaler.core.model import api_conversion
 from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.observation import Failure, Measurement, Observation, Scale
 from podscaler.core.model.settings import Settings
@@ -96,8 +97,7 @@ class Observer:
             target = await self._targets.read(autoscaler.metadata.namespace, reference)
         except StatusError as error:
             return None, Failure(error.message, error.reason, error.code)
-        wire = target.scale
-        return target, Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
+        return target, api_conversion.scale(target.scale)
 
     def _observation(
         self,

@@ -126,15 +126,15 @@ class AutoscalerReconciler:
         state.leave_standby()
         decision, errors = await self._carry_out(autoscaler, observed_sync, decision)
         self._keep_history(autoscaler, observed_sync, decision)
-        self._reporter.events(autoscaler, decision, follow_status=False)
-        self._reporter.desired(autoscaler, decision)
+        self._reporter.record_events(autoscaler, decision, follow_status=False)
+        self._reporter.set_desired(autoscaler, decision)
         status_error = await self._writes.statuses.write(autoscaler, decision.status, state)
         if status_error is not None:
             name, stored_status = autoscaler.metadata.name, autoscaler.wire.status
             decision = settle.unreported(decision, stored_status, name, status_error.message)
             if not decision.reached_end:
                 self._reporter.status_failed(autoscaler, status_error)
-        self._reporter.events(autoscaler, decision, follow_status=True)
+        self._reporter.record_events(autoscaler, decision, follow_status=True)
         sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, errors, status_error)
         self._reporter.record(sync)
         return sync

@@ -52,18 +52,18 @@ class SyncReporter:
         self._telemetry.stale_skip()
         log.debug("%s is skipped: %s", described, lag)
 
-    def waits(self, autoscaler: Autoscaler) -> None:
+    def report_waiting(self, autoscaler: Autoscaler) -> None:
         """An autoscaler waits for a migration: record the event that `podscaler migrate` waits for."""
         message = handover.waiting_message(autoscaler.metadata.annotations or {})
         self._recorder.record(subject_of(autoscaler), "Normal", handover.WAITING, message)
 
-    def events(self, autoscaler: Autoscaler, decision: Decision, *, follow_status: bool) -> None:
+    def record_events(self, autoscaler: Autoscaler, decision: Decision, *, follow_status: bool) -> None:
         """Record the events of a decision: those before the status is written, or those after."""
         for event in decision.events:
             if event.follows_status is follow_status:
                 self._recorder.record(subject_of(autoscaler), event.type, event.reason, event.message)
 
-    def desired(self, autoscaler: Autoscaler, decision: Decision) -> None:
+    def set_desired(self, autoscaler: Autoscaler, decision: Decision) -> None:
         """Set the gauge of desired replicas, where the decision has them."""
         if decision.reached_end:
             self._telemetry.set_desired(autoscaler.key, decision.status.desired_replicas)
@@ -83,7 +83,7 @@ class SyncReporter:
 
     def not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
         """A decision is not carried out: log what it would write, or compare it with another controller's status."""
-        self.desired(sync.autoscaler, sync.decision)
+        self.set_desired(sync.autoscaler, sync.decision)
         if self._comparison is not None:
             self._comparison.compare(sync.autoscaler, sync.observed, sync.prior_history, sync.decision)
         elif reason != standby.GONE and state.is_new_desired(sync.decision.replicas):

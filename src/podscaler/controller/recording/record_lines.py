@@ -66,7 +66,7 @@ def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.Syn
         scale_update=_attempts(sync),
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
         status_update=_error_status(sync.status_error) if sync.status_error else None,
-        pods=tuple([msgspec.Raw(pod.text) for pod in sync.observed.pods]),
+        pods=tuple([msgspec.Raw(pod.trimmed_json) for pod in sync.observed.pods]),
         metrics=tuple([_recorded_metric(fetched) for fetched in sync.observed.fetched_metrics]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
         history=None if prior_history is None else replay.write_history(prior_history),

@@ -49,23 +49,23 @@ class Permission:
 
     @property
     def shown(self) -> str:
-        """The resource as RBAC rules write it."""
+        """The resource as RBAC rules write it; tests compare it with the roles of the manifests."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-def _several(verbs: str, group: str, resource: str, subresource: str = "", *, purpose: str) -> list[Permission]:
+def _with_verbs(verbs: str, group: str, resource: str, subresource: str = "", *, purpose: str) -> list[Permission]:
     return [Permission(verb, group, resource, subresource, purpose) for verb in verbs.split()]
 
 
 NEEDED = (
-    *_several("list watch", "autoscaling", "horizontalpodautoscalers", purpose="no autoscaler is known"),
-    *_several("update", "autoscaling", "horizontalpodautoscalers", "status", purpose="no status is written"),
-    *_several("list watch", "", "pods", purpose="no autoscaler can decide"),
-    *_several("get update", "apps", "deployments", "scale", purpose="Deployments are not scaled"),
-    *_several("list", "metrics.k8s.io", "pods", purpose="cpu and memory are not known"),
-    *_several("get list", "custom.metrics.k8s.io", "*", purpose="metrics of pods and objects are not known"),
-    *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
-    *_several("create patch", "", "events", purpose="events are not written"),
+    *_with_verbs("list watch", "autoscaling", "horizontalpodautoscalers", purpose="no autoscaler is known"),
+    *_with_verbs("update", "autoscaling", "horizontalpodautoscalers", "status", purpose="no status is written"),
+    *_with_verbs("list watch", "", "pods", purpose="no autoscaler can decide"),
+    *_with_verbs("get update", "apps", "deployments", "scale", purpose="Deployments are not scaled"),
+    *_with_verbs("list", "metrics.k8s.io", "pods", purpose="cpu and memory are not known"),
+    *_with_verbs("get list", "custom.metrics.k8s.io", "*", purpose="metrics of pods and objects are not known"),
+    *_with_verbs("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
+    *_with_verbs("create patch", "", "events", purpose="events are not written"),
 )
 """The permissions of every controller. Of scales only those of Deployments are checked: a role may exclude others."""
 
@@ -80,15 +80,15 @@ def of_histories(namespace: str) -> tuple[Permission, ...]:
     )
 
 
-READING = frozenset({"get", "list", "watch"})
+READ_VERBS = frozenset({"get", "list", "watch"})
 
 
 def of_pod_autoscalers() -> tuple[Permission, ...]:
     """The permissions to manage PodAutoscalers."""
     kind = autoscaler_kinds.POD_AUTOSCALER
     return (
-        *_several("list watch", kind.group, kind.plural, purpose="no PodAutoscaler is known"),
-        *_several("update", kind.group, kind.plural, "status", purpose="no status of a PodAutoscaler is written"),
+        *_with_verbs("list watch", kind.group, kind.plural, purpose="no PodAutoscaler is known"),
+        *_with_verbs("update", kind.group, kind.plural, "status", purpose="no status of a PodAutoscaler is written"),
     )
 
 
@@ -96,8 +96,8 @@ def of_metrics_access() -> tuple[Permission, ...]:
     """The permissions to review access to /metrics."""
     purpose = "nobody can read /metrics"
     return (
-        *_several("create", "authentication.k8s.io", "tokenreviews", purpose=purpose),
-        *_several("create", "authorization.k8s.io", "subjectaccessreviews", purpose=purpose),
+        *_with_verbs("create", "authentication.k8s.io", "tokenreviews", purpose=purpose),
+        *_with_verbs("create", "authorization.k8s.io", "subjectaccessreviews", purpose=purpose),
     )
 
 
@@ -147,10 +147,10 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     if autoscaler_kinds.HPA not in settings.kinds:
         hpa_group = autoscaler_kinds.HPA.group
         permissions = [
-            permission for permission in permissions if permission.group != hpa_group or permission.verb in READING
+            permission for permission in permissions if permission.group != hpa_group or permission.verb in READ_VERBS
         ]
     if settings.dry_run:
-        permissions = [permission for permission in permissions if permission.verb in READING]
+        permissions = [permission for permission in permissions if permission.verb in READ_VERBS]
     return tuple(permissions)
 
 

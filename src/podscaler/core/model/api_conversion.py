@@ -25,9 +25,7 @@ _NO_REQUESTS: Mapping[str, str] = {}
 def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
     readiness = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
-    containers = tuple(
-        _container_requests(counting_container, version) for counting_container in _counting_containers(wire.spec)
-    )
+    containers = tuple(_container_requests(container, version) for container in _counted_containers(wire.spec))
     return Pod(
         name=wire.metadata.name,
         labels=wire.metadata.labels or {},
@@ -58,7 +56,8 @@ def _is_restartable(container: pods.Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _counting_containers(spec: pods.PodSpec) -> Iterable[pods.Container]:
+def _counted_containers(spec: pods.PodSpec) -> Iterable[pods.Container]:
+    """The containers whose requests count: those that run beside one another."""
     yield from spec.containers or ()
     yield from filter(_is_restartable, spec.init_containers or ())
 
@@ -131,11 +130,11 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
         if _is_restartable(container):
             _add(running, requests)
             _add(sidecars, requests)
-            _raise_to(peak, sidecars)
+            _lift_to(peak, sidecars)
         else:
             _add(requests, sidecars)
-            _raise_to(peak, requests)
-    _raise_to(running, peak)
+            _lift_to(peak, requests)
+    _lift_to(running, peak)
     return running
 
 
@@ -150,7 +149,7 @@ def _add(total: Requests, added: Requests) -> None:
         total[name] = total[name] + amount if name in total else amount
 
 
-def _raise_to(total: Requests, minimum: Requests) -> None:
+def _lift_to(total: Requests, minimum: Requests) -> None:
     """Raise each amount of `total` to at least that of `minimum`, in place."""
     for name, amount in minimum.items():
         if name not in total or total[name] < amount:
