@@ -115,13 +115,13 @@ def _reading(
     sample_count, usage_milli = len(grouped.counted), sum(used_by_request.values())
     ratio = float(sum_pct / sample_count / target.pct)
     reading = Reading(
-        usage_milli,
-        sample_count,
-        sum(requests_milli[index] for index in grouped.counted),
-        int(sum_pct / sample_count),
-        numbers.divide_toward_zero(usage_milli, sample_count),
-        ratio,
-        tolerance.allows(ratio),
+        usage_milli=usage_milli,
+        entries=sample_count,
+        requests_milli=sum(requests_milli[index] for index in grouped.counted),
+        current=int(sum_pct / sample_count),
+        average_milli=numbers.divide_toward_zero(usage_milli, sample_count),
+        ratio=ratio,
+        is_within_tolerance=tolerance.allows(ratio),
     )
     return reading, sum_pct
 

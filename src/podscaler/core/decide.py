@@ -47,8 +47,8 @@ def decide(
     """The decision about the autoscaler `spec` at the instant `now_ns`.
 
     The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` returns the
-    one for what really happened. Raises IncompleteObservation if a measurement is missing (`needed_metrics` returns
-    which are needed).
+    one for what really happened. Raises IncompleteObservation if a measurement is missing or of another type
+    (`needed_metrics` returns which are needed), ValueError for a `lastScaleTime` that is no time.
     """
     scale = branch.scale_of(spec, observation.scale)
     if isinstance(scale, NoScale):

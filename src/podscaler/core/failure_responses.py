@@ -11,7 +11,7 @@ The proposal then passes stabilization, rates and bounds like any other. What is
 its samples: 10 pods at half of their target propose 5; with 5 pods left, the same samples would propose 3, then 2, as
 nothing would show that the load is on fewer pods now.
 
-Invariant: without a policy nothing changes, the history included.
+Invariant: without a policy nothing changes, except that what an earlier policy left in the history is dropped.
 
 Source: docs/metric-failures.md. Differs: Kubernetes has no such policy.
 """

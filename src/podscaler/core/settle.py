@@ -177,8 +177,7 @@ def _status(
 def with_change(spec: Spec, prior_history: History, change: int, changed_at: int) -> History:
     """The history with the scale event of a `change` of the replicas; the same without a behavior or a change.
 
-    `podscaler.controller.reconcile.reconcile` calls it, too: on standby for a change by another controller, and to
-    store the history before the scale is written.
+    The controller calls it, too: on standby for a change by others, and to store a rescale before it is written.
     """
     behavior = spec.behavior
     if behavior is None or not change:

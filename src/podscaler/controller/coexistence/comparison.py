@@ -73,6 +73,7 @@ class _Comparison:
         since_ns: when the first sync here was, since the epoch.
         suspected: the difference at the last sync, which the next one may confirm; empty if there was no difference.
         logged: the difference that was logged last; empty if no difference was logged.
+        has_differed: whether a verdict was ever DIFFERENT.
     """
 
     def __init__(self, since_ns: int) -> None:
@@ -108,13 +109,11 @@ class DecisionComparison:
         if isinstance(scale, Scale):
             comparison.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, prior_history, decision))
         verdict, difference = self._verdict(autoscaler, comparison, decision)
-        is_confirmed = verdict == DIFFERENT and (
-            difference == comparison.suspected or _is_rescale(autoscaler.wire.status)
-        )
+        is_confirmed = difference == comparison.suspected or _is_rescale(autoscaler.wire.status)
         comparison.suspected = difference
-        self._count(
-            autoscaler, comparison, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference
-        )
+        if verdict == DIFFERENT and not is_confirmed:
+            verdict = UNSETTLED
+        self._report(autoscaler, comparison, verdict, difference)
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted, or is synced here no more."""
@@ -127,7 +126,7 @@ class DecisionComparison:
         log.info("%s: %s; %d autoscalers differed", scope, counts, self._differed_count)
 
     def _verdict(self, autoscaler: Autoscaler, comparison: _Comparison, decision: Decision) -> tuple[str, str]:
-        """The verdict, and the difference in words (empty if there is none)."""
+        """The verdict by rules 1 to 5, and the difference in words (empty if there is none)."""
         their_status = autoscaler.wire.status
         syncs = [sync for sync in comparison.syncs if sync.replicas == their_status.current_replicas]
         if not their_status.conditions or not _is_up_to_date(autoscaler) or not syncs:
@@ -135,9 +134,8 @@ class DecisionComparison:
         desired = {sync.desired for sync in syncs}
         if their_status.desired_replicas not in desired:
             difference = f"desiredReplicas {their_status.desired_replicas}, here {syncs[-1].desired}"
-            if min(desired) < their_status.desired_replicas < max(desired) or self._follows(
-                autoscaler.spec, syncs, their_status
-            ):
+            is_between = min(desired) < their_status.desired_replicas < max(desired)
+            if is_between or self._follows(autoscaler.spec, syncs, their_status):
                 return SAMPLING, difference
             is_held = syncs[-1].desired < their_status.desired_replicas <= their_status.current_replicas
             windows = self._down_windows_ns if is_held else self._up_windows_ns
@@ -147,8 +145,10 @@ class DecisionComparison:
                 _conditions_of(their_status), [_conditions_of(sync.decision.status) for sync in syncs]
             )
         )
+        if not difference:
+            return SAME, ""
         windows_ns = [*self._down_windows_ns(autoscaler.spec), *self._up_windows_ns(autoscaler.spec)]
-        return (self._history_or_different(windows_ns, comparison, decision), difference) if difference else (SAME, "")
+        return self._history_or_different(windows_ns, comparison, decision), difference
 
     def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
@@ -184,11 +184,8 @@ class DecisionComparison:
         """The verdict about a difference that only a longer history could explain (rules 4 and 5)."""
         return HISTORY if decision.trace.now - comparison.since_ns < max(windows_ns) else DIFFERENT
 
-    def _count(self, autoscaler: Autoscaler, comparison: _Comparison, verdict: str, difference: str) -> None:
-        """Count the verdict, and log the difference if it was not logged before.
-
-        `difference` is empty if there is none.
-        """
+    def _report(self, autoscaler: Autoscaler, comparison: _Comparison, verdict: str, difference: str) -> None:
+        """Count the verdict, and log the difference (empty: there is none) if it was not logged before."""
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:

@@ -35,7 +35,7 @@ _NOT_FILLED: Filled = {}
 
 
 def propose_resource(metric: ResourceMetric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a Resource or ContainerResource metric. Raises as `grouped_samples`, MetricError also later."""
+    """The proposal of a Resource or ContainerResource metric. Raises MetricError, and as `grouped_samples`."""
     grouped = grouped_samples(metric, measurement, metric.resource, situation)
     gauge: _AverageGauge | _UtilizationGauge
     if isinstance(metric.target, Utilization):
@@ -73,14 +73,14 @@ def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situat
     )
 
 
-def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
+def _samples(measurement: Measurement, query_prefix: str, api: str) -> Mapping[str, Sample]:
     """The samples by pod. Raises MetricError with upstream's message if there are none; IncompleteObservation."""
     if isinstance(measurement, Failure):
-        raise MetricError(f"{fetch}unable to fetch metrics from {api}: {measurement.message}")
+        raise MetricError(f"{query_prefix}unable to fetch metrics from {api}: {measurement.message}")
     if not isinstance(measurement, PodSamples):
         raise IncompleteObservation("an answer by pod is needed")
     if measurement.is_empty:
-        raise MetricError(f"{fetch}no metrics returned from {api}")
+        raise MetricError(f"{query_prefix}no metrics returned from {api}")
     return measurement.samples
 
 
@@ -112,13 +112,13 @@ class _UtilizationGauge:
         self._tolerance = tolerance
 
     def read(self, grouped: Grouped, filled: Filled) -> Reading:
-        """The utilization: usage of the pods in percent of their requests, in Go's integer arithmetic."""
+        """Usage in percent of the requests, in Go's integer arithmetic. Raises MetricError if nothing is requested."""
         members = [*grouped.counted, *filled]
         usage_milli = numbers.wrap64(_counted_milli(grouped) + sum(filled.values()))
-        requests = self.requests_milli
-        if len(members) < len(requests):
-            requests = [requests[index] for index in members]
-        requests_milli = numbers.wrap64(sum(requests))
+        member_requests_milli = self.requests_milli
+        if len(members) < len(member_requests_milli):  # mostly all pods are members: no copy then
+            member_requests_milli = [member_requests_milli[index] for index in members]
+        requests_milli = numbers.wrap64(sum(member_requests_milli))
         if requests_milli == 0:
             raise MetricError("no metrics returned matched known pods")
         current = numbers.divide_toward_zero(numbers.wrap64(usage_milli * 100), requests_milli)
@@ -200,10 +200,10 @@ def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[i
             samples,
             grouped.unlisted,
             ready_pods,
-            first_reading,
-            second_result.reading,
-            second_result.pods_counted,
-            second_result.outcome,
+            first=first_reading,
+            second=second_result.reading,
+            second_pods=second_result.pods_counted,
+            outcome=second_result.outcome,
         )
         return second_result.replicas, calculation, first_reading
     if first_reading.is_within_tolerance:

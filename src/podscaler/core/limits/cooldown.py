@@ -33,7 +33,7 @@ NO_DELAYS = Delays()
 
 
 def of(delays: Delays, last_scale_time: str | None, now_ns: int) -> Cooldown | None:
-    """The cooldown at `now_ns`; None if there are no delays. The caller sets its `held` (see `holds`)."""
+    """The cooldown, of which the caller sets `held`; None if there are no delays. Raises ValueError for a bad time."""
     if delays == NO_DELAYS:
         return None
     if not last_scale_time:
