@@ -136,7 +136,7 @@ def decode_heartbeat(heartbeat_json: str) -> Heartbeat:
 
 
 def is_as_good(stored_record: HistoryRecord, latest: HistoryRecord) -> bool:
-    """Whether a stored record (`stored_record`) need not be replaced by the latest.
+    """Whether a stored record need not be replaced by the latest.
 
     The record of a rescale that was about to be written is as good as the record of one that was: the target has the
     replicas.
@@ -165,12 +165,13 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
     )
     if latest is None:
         return False
-    high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
+    # The record holds as long if it has a recent recommendation of at least the first, and one of at most the second.
+    needed_high, needed_low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
     stored = stored_record.history.recommendations
     recent_replicas = [recommendation.replicas for recommendation in stored if recommendation.at >= cutoff]
     if stored_record.goes_on:
         recent_replicas += [recommendation.replicas for recommendation in stored[-1:]]
-    return max(recent_replicas, default=-1) < high or min(recent_replicas, default=low + 1) > low
+    return max(recent_replicas, default=-1) < needed_high or min(recent_replicas, default=needed_low + 1) > needed_low
 
 
 def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) -> bool:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import Heartbeat, RestoredHistory
+from podscaler.controller.options.autoscaler_kinds import HPA
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def is_waiting(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> b
     if MIGRATING_TO in (meta.annotations or {}):
         return True
     origin = find_origin(meta)
-    return origin is not None and origin.kind == "hpa" and find_hpa_uid((meta.namespace, origin.name)) == origin.uid
+    return origin is not None and origin.kind == HPA.flag and find_hpa_uid((meta.namespace, origin.name)) == origin.uid
 
 
 def waiting_message(annotations: Mapping[str, str]) -> str:

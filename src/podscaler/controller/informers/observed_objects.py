@@ -113,7 +113,7 @@ def _autoscaler_decoder(
             parsed_spec = earlier.spec  # most events are of a status
         elif kind is HPA:
             parsed_spec = spec.of(wire, rules)
-        else:
+        else:  # its key has the prefix of its kind
             parsed_spec = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
         fault = completed.fault or ("" if kind is HPA else custom_autoscaler.fault(autoscaler_json))
         autoscaler = Autoscaler(wire.metadata, wire, parsed_spec, kind, fault)

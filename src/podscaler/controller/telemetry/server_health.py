@@ -56,6 +56,7 @@ class _Fault:
         if not self.is_active:
             self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
             self._gauge.set(1)
+        # rule 4: not soon after the end of the last fault, until this one has lasted for as long
         is_news = max(self.began_s - self.ended_s, now_s - self.began_s) >= FLAP_S and not self.is_reported
         if is_news or now_s - self.reported_s >= REPEAT_S:
             self.is_reported, self.reported_s = True, now_s

@@ -91,6 +91,7 @@ class Telemetry:
             registry=self.registry,
         )
         self._desired: dict[Key, int] = {}
+        # cached: looking up the labels costs more than counting
         self._reconciled = cache(
             lambda *labels: (self._reconciliations.labels(*labels), self._reconciliation_s.labels(*labels))
         )

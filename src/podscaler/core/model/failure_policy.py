@@ -153,7 +153,7 @@ _FIELD_OF = {
     FALLBACK_REPLICAS: "spec.onMetricFailure.fallback.replicas",
     FALLBACK_AFTER: "spec.onMetricFailure.fallback.after",
 }
-"""The field of each annotation whose value `_policy` checks; a field is a boolean where IGNORE_FAILED is a text."""
+"""The field of each annotation, without IGNORE_FAILED: its field is a boolean, which needs no check."""
 _ANNOTATION_OF = {name: name for name in _FIELD_OF}
 
 
