@@ -30,11 +30,10 @@ def compacted(history: History, since_ns: int) -> History:
     """
     ordered = sorted(history.recommendations, key=lambda recommendation: (recommendation.at, recommendation.replicas))
     recent = [recommendation for recommendation in ordered if recommendation.at >= since_ns] or ordered[-1:]
-    falling = sorted(
-        recent, key=lambda recommendation: (recommendation.at, -recommendation.replicas)
-    )  # of one instant only the lowest counts
+    # Of one instant the last one counts: the highest in `recent`, the lowest here.
+    lowest_last = sorted(recent, key=lambda recommendation: (recommendation.at, -recommendation.replicas))
     highs = _thinned(_lasting(recent, lambda recommendation, later: recommendation.replicas > later.replicas))
-    lows = _thinned(_lasting(falling, lambda recommendation, later: recommendation.replicas < later.replicas))
+    lows = _thinned(_lasting(lowest_last, lambda recommendation, later: recommendation.replicas < later.replicas))
     return History(
         tuple(sorted({*highs, *lows}, key=lambda recommendation: (recommendation.at, recommendation.replicas))),
         _events(history.scale_ups, since_ns),
@@ -58,7 +57,7 @@ def _lasting(
 def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
     """At most ENTRIES_MAX of the chain: neighbours are joined to the first count at the later instant."""
     while len(chain) > ENTRIES_MAX:
-        pairs = zip(chain[:-1:2], chain[1::2], strict=False)
+        pairs = zip(chain[:-1:2], chain[1::2], strict=False)  # the newest also stays as it is
         joined_pairs = [Recommendation(earlier.replicas, later.at) for earlier, later in pairs]
         chain = [*joined_pairs, chain[-1]]
     return chain
@@ -72,10 +71,8 @@ def _events(events: Iterable[ScaleEvent], since_ns: int) -> tuple[ScaleEvent, ..
     recent = sorted([event for event in events if event.at >= since_ns], key=lambda scale_event: scale_event.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
-        surplus_events, recent = recent[: surplus + 1], recent[surplus + 1 :]
-        recent.insert(
-            0, ScaleEvent(sum(surplus_event.change for surplus_event in surplus_events), surplus_events[-1].at)
-        )
+        oldest, recent = recent[: surplus + 1], recent[surplus + 1 :]
+        recent.insert(0, ScaleEvent(sum(event.change for event in oldest), oldest[-1].at))
     return tuple(recent)
 
 
