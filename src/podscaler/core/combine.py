@@ -100,9 +100,9 @@ def combine_results(results: Sequence[MetricResult], current: int, *, ignores_mi
     winner = _winner(results)
     largest = 0 if winner is None else results[winner].step.proposal or 0
     failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
-    missing = sum([metric_result.step.proposal is None for metric_result in results])
-    is_scale_down_forbidden = missing > 0 and not ignores_missing
-    is_forbidden = missing == len(results) or (largest < current and is_scale_down_forbidden)
+    missing_count = sum([metric_result.step.proposal is None for metric_result in results])
+    is_scale_down_forbidden = missing_count > 0 and not ignores_missing
+    is_forbidden = missing_count == len(results) or (largest < current and is_scale_down_forbidden)
     return Combination(None if is_forbidden else largest, winner, failed, _error(results, failed))
 
 

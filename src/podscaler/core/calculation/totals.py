@@ -32,7 +32,7 @@ def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Si
 def propose_external(metric: ExternalMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of an External metric. Raises as `propose_object`.
 
-    As upstream, its sums and averages saturate where those of an Object metric wrap.
+    As upstream, its replicas and its average stop at the largest integer, where those of an Object metric overflow.
     """
     values_milli = _external_values(metric, measurement)
     if isinstance(metric.target, Total):
@@ -41,7 +41,7 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
     target_milli = metric.average_milli
     replicas = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
     reported_milli = numbers.INT64_MAX
-    if float(usage_milli) < 2.0**63:  # else Go's conversion of the average to int64 would overflow
+    if float(usage_milli) < 2.0**63:  # else the sum stopped at the largest int64
         reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
     return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
 
