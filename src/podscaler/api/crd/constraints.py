@@ -46,7 +46,7 @@ def type_of(json_value: Any) -> tuple[str, str]:
 
 def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The error of a value that has none of the schema's types; one check for a valid value, none without types."""
-    kind, go_format = type_of(value)
+    json_type, go_format = type_of(value)
     expected_types = ",".join(schema.types)
     if value is None:
         if not schema.types or schema.nullable:
@@ -54,17 +54,17 @@ def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
         return SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
     if not schema.types:
         return SchemaFindings()
-    is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
-    is_number = kind == "integer" and "number" in schema.types
-    is_valid = kind in schema.types or is_whole or is_number
+    is_whole = json_type == "number" and abs(value) <= _MAX_WHOLE and value == int(value)
+    is_number = json_type == "integer" and "number" in schema.types
+    is_valid = json_type in schema.types or (is_whole and "integer" in schema.types) or is_number
     if schema.format:  # then kube-openapi names the format in the error, and does not check the type of texts and lists
-        if kind not in ("string", "array") and not (is_valid or go_format == schema.format):
+        if json_type not in ("string", "array") and not (is_valid or go_format == schema.format):
             return SchemaFindings([schema_errors.wrong_type(path, go_format, schema.format, go_format)])
-        if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
+        if not {"number", "integer"} & set(schema.types) and json_type in ("string", "array"):
             return SchemaFindings(checks=1)
     if is_valid:
         return SchemaFindings(checks=1)
-    return SchemaFindings([schema_errors.wrong_type(path, kind, expected_types, kind)])
+    return SchemaFindings([schema_errors.wrong_type(path, json_type, expected_types, json_type)])
 
 
 def text_errors(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
@@ -90,7 +90,8 @@ def format_errors(value: str, name: str, path: str) -> list[FieldError]:
     check = string_formats.find_check(name) if name else None
     if check is None or check(value):
         return []
-    return [schema_errors.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
+    escaped_value = json.dumps(value, ensure_ascii=False)[1:-1]  # without the quotes, which the message has
+    return [schema_errors.wrong_type(path, value, name, escaped_value)]
 
 
 def number_errors(value: float, schema: Structural, path: str) -> list[FieldError]:
@@ -115,7 +116,7 @@ def enum_errors(value: Any, limits: ValueConstraints, path: str) -> list[FieldEr
     return [schema_errors.not_in_enum(path, value, limits.enum)]
 
 
-def length_errors(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+def list_errors(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The errors of a list: too few or too many elements, equal elements (uniqueItems)."""
     errors = []
     if limits.min_items is not None and len(value) < limits.min_items:

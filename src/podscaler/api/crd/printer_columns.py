@@ -22,7 +22,7 @@ AGE = Column("Age", "date", description="Time since the object was created.")
 _AGE_PATH = ".metadata.creationTimestamp"
 _DEFAULT_COLUMNS = ({"name": "Age", "type": "date", "jsonPath": _AGE_PATH},)
 
-Cell = Callable[[Object, int], Any]
+CellFunction = Callable[[Object, int], Any]
 """From an object and now (nanoseconds since the epoch) to the cell; None for no value."""
 
 
@@ -34,7 +34,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
         as_served: converts a stored object to that version; may change it in place. Its exceptions escape from `row`.
     """
     columns = definitions or _DEFAULT_COLUMNS
-    cell_functions = [_make_cell(column["jsonPath"], column["type"]) for column in columns]
+    cell_functions = [_cell_function(column["jsonPath"], column["type"]) for column in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         """The cells of one object, beginning with its name."""
@@ -60,8 +60,8 @@ def _make_column(definition: Object) -> Column:
     )
 
 
-def _make_cell(path: str, kind: str) -> Cell:
-    """Makes the cell of an object: the first value at the path, None if there is none."""
+def _cell_function(path: str, column_type: str) -> CellFunction:
+    """The function that makes the cells of a column from the first value at a JSON path."""
 
     def cell(obj: Object, now_ns: int) -> Any:
         """The cell of one object at an instant; None without a value, and for an invalid path."""
@@ -70,14 +70,14 @@ def _make_cell(path: str, kind: str) -> Cell:
         except PathError:
             return None
         first_value = values[0] if values else None
-        return None if first_value is None else _cell_of_value(first_value, kind, now_ns)
+        return None if first_value is None else _cell_of_value(first_value, column_type, now_ns)
 
     return cell
 
 
-def _cell_of_value(value: Any, kind: str, now_ns: int) -> Any:
-    """The cell of a value in a column of type `kind`; None if the value has another type."""
-    match kind:
+def _cell_of_value(value: Any, column_type: str, now_ns: int) -> Any:
+    """The cell of a value in a column; None if the value does not have the type of the column."""
+    match column_type:
         case "string":
             return _cell_text(value)
         case "integer":
@@ -98,7 +98,7 @@ def _cell_text(value: Any) -> str:
 
 
 def _age_text(value: Any, now_ns: int) -> str | None:
-    """The time since a timestamp, `<invalid>` for another text."""
+    """The time since a timestamp (`5m`); `<unknown>` for "", `<invalid>` for another text, None for another type."""
     if not isinstance(value, str):
         return None
     if not value:

@@ -347,7 +347,7 @@ def _make_strategy(crd_version: _DefinitionVersion, stored_version: _DefinitionV
 
 
 def _prepare_create(crd_version: _DefinitionVersion, new: Object) -> None:
-    """Raises StatusError 403 while the definition is being deleted."""
+    """Remove the status, which only its subresource can write. Raises StatusError 403 if the definition terminates."""
     if "deletionTimestamp" in crd_version.crd["metadata"]:
         name, group, plural = new["metadata"].get("name", ""), crd_version.group, crd_version.names["plural"]
         reason = "create not allowed while custom resource definition is terminating"
@@ -359,6 +359,7 @@ def _prepare_create(crd_version: _DefinitionVersion, new: Object) -> None:
 
 
 def _prepare_update(crd_version: _DefinitionVersion, new: Object, old: Object) -> None:
+    """Keep the stored status, if the version has the status subresource."""
     if crd_version.has_status:
         status_subresource.keep_status(new, old)
 
@@ -408,7 +409,7 @@ def _schema_errors(crd_version: _DefinitionVersion, new: Object, old: Object | N
 def _with_rule_errors(
     crd_version: _DefinitionVersion, new: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
-    """`errors`, which is changed, with the errors of list types, and of CEL rules unless an error blocks them.
+    """`errors`, which may be changed, with the errors of list types, and of CEL rules unless an error blocks them.
 
     Repeated elements are no errors where the stored object has some already (ratcheting).
     """

@@ -1,7 +1,8 @@
 """Converts JSON values to CEL values by their schema: times and bytes by format, member names escaped, nulls dropped.
 
 Called by `rules` for each value that a rule reads. Values without a schema can only be compared for equality. All
-functions raise EvaluationError for a value that does not have the type of its schema.
+functions raise EvaluationError for an object, list, text or double that does not have the type of its schema;
+validation has checked the other types. `rule_types` makes the types of these values.
 
 Source: the API documentation of x-kubernetes-validations.
 """
@@ -22,7 +23,7 @@ from podscaler.api.machinery import duration, instants
 
 
 def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
-    """The CEL value of a JSON value. Raises EvaluationError if it does not have the type of its schema.
+    """The CEL value of a JSON value; null and int-or-string stay as they are. Raises EvaluationError.
 
     Args:
         value: JSON-ready data, defaulted.
@@ -31,11 +32,11 @@ def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
     """
     if value is None or schema.types == INT_OR_STRING:
         return value
-    kind = schema.types[0] if schema.types else ""
-    convert = _CONVERTERS.get(kind)
+    json_type = schema.types[0] if schema.types else ""
+    convert = _CONVERTERS.get(json_type)
     if convert is None:
         return _opaque_value(value)
-    if is_root and kind == "object":
+    if is_root and json_type == "object":
         schema = rule_types.with_object_fields(schema)
     return convert(value, schema)
 

@@ -270,7 +270,7 @@ def _children_with_rules(node: _Node, new: Object, path: str) -> Iterator[tuple[
     """The name, the rules and the path of each member of an object that has rules."""
     for name in new:
         if node.additional is not None:
-            yield name, node.additional, f"{path or ''}[{name}]"
+            yield name, node.additional, f"{path}[{name}]"
         elif name in node.members:
             yield name, node.members[name], f"{path}.{name}" if path else name
 

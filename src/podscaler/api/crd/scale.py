@@ -18,8 +18,15 @@ from podscaler.api.resource.resources import Object, ScaleMapping
 from podscaler.api.text import json_text
 from podscaler.base.errors import StatusError
 
-_GO_TYPES = {"boolean": "bool", "integer": "int64", "number": "float64", "string": "string"}
-_GO_CONTAINERS = {"array": "[]interface {}", "object": "map[string]interface {}", "null": "<nil>"}
+_GO_TYPES = {
+    "boolean": "bool",
+    "integer": "int64",
+    "number": "float64",
+    "string": "string",
+    "array": "[]interface {}",
+    "object": "map[string]interface {}",
+    "null": "<nil>",
+}
 
 
 class _AccessError(ValueError):
@@ -118,4 +125,4 @@ def _access_message(path_names: list[str], value: Any, expected_type: str) -> st
 
 def _go_type(value: Any) -> str:
     json_type, _ = constraints.type_of(value)
-    return _GO_TYPES.get(json_type) or _GO_CONTAINERS[json_type]
+    return _GO_TYPES[json_type]

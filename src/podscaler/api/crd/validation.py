@@ -75,7 +75,7 @@ def _check_elements(value: list[Any], old: Any, schema: Structural, path: str) -
         for index, item in enumerate(value):
             old_item = old_by_key.get(list_types.identity(item, schema), ABSENT) if old_by_key else ABSENT
             findings.merge(_check_node(item, old_item, schema.items, f"{path}[{index}]"))
-    _add_errors(findings, constraints.length_errors(value, schema.limits, path))
+    _add_errors(findings, constraints.list_errors(value, schema.limits, path))
     return findings
 
 

@@ -10,12 +10,11 @@ Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.managers import Managed, Managers
+from podscaler.api.managed_fields.managers import Managed, Manager, Managers
 from podscaler.api.managed_fields.pruning import Pruner
 from podscaler.api.managed_fields.updating import (
     UNOWNED_FIELDS,
@@ -78,7 +77,7 @@ def apply(
     changes = Changes(live_object, merged_object, writer.version, versions)
     if not force:
         _check_no_conflicts(claimed_managers, changes, writer)
-    managers_after = without_changed_fields(claimed_managers, changes, but=writer.manager)
+    managers_after = without_changed_fields(claimed_managers, changes, exempt=writer.manager)
     is_changed = live_object != merged_object
     _finish_entry(managers_after, writer, last_applied, is_changed=is_changed)
     return Applied(merged_object if is_changed else None, managers_after)
@@ -102,8 +101,8 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
 
 
 def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
-    """Raise ConflictsError if the writer changes fields that others own."""
-    conflicting_fields: dict[Any, Set] = {}
+    """Raise ConflictsError if the writer changes fields that others own. Raises ConversionError, as `apply`."""
+    conflicting_fields: dict[Manager, Set] = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)
         if manager != writer.manager and field_changes is not None:

@@ -151,7 +151,10 @@ def _compare_lists(old: Any, new: Any, list_type: ListType) -> _Nodes:
 
 
 def _compare_items(old_items: list[Any], new_items: list[Any], item_type: FieldType) -> _Nodes:
-    """The changes of the items with one path element: none, one, or several (duplicates, which are owned together)."""
+    """The changes of the items with one path element: none, one, or several (duplicates, which are owned together).
+
+    From duplicates to one item, the duplicates are removed and all fields of the item written; and the other way round.
+    """
     if old_items == new_items:
         return _NOTHING
     if len(old_items) > 1 and len(new_items) > 1:

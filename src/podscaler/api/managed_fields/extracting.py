@@ -60,7 +60,7 @@ def _list_fields(value: Any, list_type: ListType) -> Set | None:
 
 
 def _as_member(node: Set | None) -> Set:
-    """The node, itself as a path of its set."""
+    """The node of a value whose fields have the node `node`, made a path of the set itself."""
     if node is None or field_sets.is_member(node):
         return node or LEAF
     return {SELF: LEAF, **node}

@@ -134,7 +134,7 @@ def apply(
 def _apply_unless_conflicts(
     kind: ManagedKind, live_object: Object, earlier_managers: Managers, application: Application
 ) -> applying.Applied:
-    """The applied configuration. Raises StatusError 409 for conflicts that are no artefact of a conversion."""
+    """The applied configuration. Raises as `apply`; conflicts that `_remaining_conflicts` drops are forced."""
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:

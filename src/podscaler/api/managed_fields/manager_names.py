@@ -17,10 +17,10 @@ def errors(path: str, name: str) -> list[FieldError]:
     found_errors = []
     if len(name.encode("utf-8", "replace")) > NAME_MAX_BYTES:
         found_errors.append(field.too_long(path, NAME_MAX_BYTES))
-    position = 0
+    offset_bytes = 0
     for character in name:
         if not character.isprintable():
-            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            text = f"invalid character U+{ord(character):04X} (at position {offset_bytes})"
             found_errors.append(field.invalid(path, name, text))
-        position += len(character.encode("utf-8", "replace"))
+        offset_bytes += len(character.encode("utf-8", "replace"))
     return found_errors

@@ -97,7 +97,7 @@ def applier(name: str, subresource: str) -> Manager:
 
 
 def parse(entries: Iterable[Any]) -> Managers:
-    """The managers of stored entries, which are not validated; the last of several entries of one manager counts."""
+    """The managers of stored entries (objects; not validated further); of entries of one manager the last counts."""
     managers: Managers = {}
     for entry in entries:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
@@ -154,7 +154,7 @@ def _to_entry(manager: Manager, managed: Managed) -> dict[str, Any]:
 
 
 def _check_entry(entry: Any) -> None:
-    """Raises EntriesError, with kube-apiserver's message, for an entry that is not valid."""
+    """Raise EntriesError, with kube-apiserver's message, for an entry that is not valid."""
     if entry.get("operation") not in (APPLY, UPDATE):
         raise EntriesError("operation must be `Apply` or `Update`")
     if not entry.get("apiVersion"):

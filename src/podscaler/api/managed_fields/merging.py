@@ -110,7 +110,10 @@ class _ListMerger:
         return self._merged_items
 
     def _is_next(self, element: str, config_index: int) -> bool:
-        """Whether the item of the configuration at `config_index` has that path element."""
+        """Whether the item of the configuration at `config_index` has that path element.
+
+        There is such an item while `element`, an element of the configuration, is not merged.
+        """
         next_element, _ = self._config[config_index]
         return next_element == element
 

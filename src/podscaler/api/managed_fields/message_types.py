@@ -3,8 +3,9 @@
     of_message("core/v1.Service")      FieldType(map=...), whose `ports` is a list with the keys `port` and `protocol`
 
 Called by the registry (`podscaler.controlplane.registry.field_managers`, `.scale_field_managers`) and by
-`structural_types`. Types are made on demand and cached, one for each message. A new scalar or opaque type of
-`podscaler.api.schema.schema`: add it to `_SCALARS` or `_OPAQUE_TYPES`.
+`structural_types`. A Field or Message states facts (`podscaler.api.schema.schema`), a FieldType is made of them: on
+demand, and cached for each message. A new scalar or opaque message there needs a line in `_SCALAR_KINDS` or
+`_UNTYPED_MESSAGES`.
 
 Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list has no list type,
 its patch strategy, as in kube-openapi.
@@ -18,7 +19,7 @@ from podscaler.api.managed_fields.field_types import FieldType, ListType, MapTyp
 from podscaler.api.schema import schema
 from podscaler.api.schema.schema import Field, Message
 
-_SCALARS: dict[str, Scalar] = {
+_SCALAR_KINDS: dict[str, Scalar] = {  # the scalars, and the opaque messages whose JSON form is one value
     "string": "string",
     "bytes": "string",
     "bool": "boolean",
@@ -33,7 +34,7 @@ _SCALARS: dict[str, Scalar] = {
     schema.INT_OR_STRING: "untyped",
 }
 _ZERO_VALUES: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
-_OPAQUE_TYPES = {
+_UNTYPED_MESSAGES = {  # the other opaque messages, whose JSON form may be a map or list
     schema.RAW_EXTENSION: field_types.WHOLE_OBJECT,
     schema.FIELDS_V1: field_types.FREE_OBJECT,
     schema.JSON: field_types.DEDUCED,
@@ -52,15 +53,15 @@ def of_message(name: str) -> FieldType:
 
 def _types_of_fields(message: Message) -> dict[str, FieldType]:
     """The types of the fields of a message, by their JSON names."""
-    fields = {field.name: _type_of_field(field) for field in message.json_fields()}
+    types_by_name = {field.name: _type_of_field(field) for field in message.json_fields()}
     if message.type_meta:
-        fields |= {"apiVersion": field_types.STRING, "kind": field_types.STRING}
-    return fields
+        types_by_name |= {"apiVersion": field_types.STRING, "kind": field_types.STRING}
+    return types_by_name
 
 
 def _type_of_field(field: Field) -> FieldType:
     """The type of a field: a list, a map, a scalar or an object."""
-    get_value_type = partial(_value_type, field.type)
+    get_value_type = partial(_value_type, field.type)  # of a list or map: of its elements
     if field.repeated:
         return FieldType(list=_list_type(field, get_value_type))
     if field.map:
@@ -71,29 +72,31 @@ def _type_of_field(field: Field) -> FieldType:
 
 
 def _object_type(field: Field) -> FieldType:
-    """The type of an object: the map type of its field overrides that of its message."""
+    """The type of an object: the map type of its field overrides that of its message.
+
+    The types of its own fields are made on demand, as messages may contain themselves.
+    """
     message = schema.get_message(field.type)
     atomic = (field.map_type or message.map_type) == "atomic"
     return FieldType(map=MapType(partial(_find_declared, field.type), atomic=atomic))
 
 
-def _find_declared(message_name: str, name: str) -> FieldType | None:
-    """The type of the field `name` of a message, made on demand, as messages may contain themselves."""
+def _find_declared(message_name: str, field_name: str) -> FieldType | None:
+    """The type of a field of a message; None if it has no such field."""
     message_type = of_message(message_name).map
-    return message_type.find_declared(name) if message_type else None
+    return message_type.find_declared(field_name) if message_type else None
 
 
-def _value_type(name: str) -> FieldType:
+def _value_type(type_name: str) -> FieldType:
     """The type of the values with the type name of a field: a scalar, an opaque type or a message."""
-    scalar = _SCALARS.get(name)
+    scalar = _SCALAR_KINDS.get(type_name)
     if scalar:
         return FieldType(scalar=scalar)
-    if name in _OPAQUE_TYPES:
-        return _OPAQUE_TYPES[name]
-    message = schema.get_message(name)
-    if message.list:
+    if type_name in _UNTYPED_MESSAGES:
+        return _UNTYPED_MESSAGES[type_name]
+    if schema.get_message(type_name).list:  # a message whose JSON form is a list of strings
         return FieldType(list=ListType(partial(FieldType, scalar="string")))
-    return of_message(name)
+    return of_message(type_name)
 
 
 def _list_type(field: Field, get_item_type: "partial[FieldType]") -> ListType:
@@ -111,11 +114,9 @@ def _list_keys(field: Field) -> tuple[str, ...] | None:
             return field.list_map_keys
         case "set":
             return ()
-        case "":
-            if "merge" not in field.patch_strategy.split(","):
-                return None
+        case "" if "merge" in field.patch_strategy.split(","):
             return (field.patch_merge_key,) if field.patch_merge_key else ()
-        case _:
+        case _:  # `atomic`, or neither a list type nor a strategy
             return None
 
 
@@ -129,7 +130,7 @@ def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any],
 
 
 def _key_default(field: Field) -> Any:
-    """The value of an absent field: its default, or zero if it is always present in JSON; None without either."""
+    """The value of an absent field: its default, or Go's zero if JSON always has the field; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default
-    return _ZERO_VALUES.get(_SCALARS.get(field.type, ""))
+    return _ZERO_VALUES.get(_SCALAR_KINDS.get(field.type, ""))

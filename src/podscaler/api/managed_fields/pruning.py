@@ -1,7 +1,8 @@
 """Removes from an applied object the fields that its manager applied before, does not apply now, and no other owns.
 
-Called by `applying` after the merge, in three steps: all fields of the last configuration are removed, those that any
-manager owns are added back, and so are those that were lost with them, but not in the last configuration (dangling).
+Called by `applying` after the merge. Three steps: all fields of the manager's last configuration are removed, with what
+is below them; those that any manager owns now are added back; so are those that were removed, but are not in the last
+configuration (dangling: below one of its fields, without an owner).
 
 Source: structured-merge-diff's Updater (prune, addBackOwnedItems, addBackDanglingItems) and RemoveItems.
 """
@@ -19,64 +20,61 @@ class Pruner:
     """Prunes the object of one apply.
 
     Args:
-        managers: the managers, with the fields of the new configuration.
-        version: the apiVersion of the configuration.
+        managers: all managers after the apply: the applying one owns the fields of the new configuration.
+        version: the apiVersion of the new configuration.
         versions: the versions of the kind.
     """
 
     def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
         self._version = version
         self._versions = versions
-        self._owned_fields: dict[str, Set] = {}
+        self._owned_by_version: dict[str, Set] = {}
         for managed in managers.values():
-            self._owned_fields[managed.version] = field_sets.union(
-                self._owned_fields.get(managed.version, {}), managed.fields
-            )
+            fields_before = self._owned_by_version.get(managed.version, {})
+            self._owned_by_version[managed.version] = field_sets.union(fields_before, managed.fields)
 
     def prune(self, merged_object: Object, last_applied: Managed | None) -> Object:
         """`merged_object` without the fields of `last_applied` that no manager owns now.
 
-        It is unchanged if the version of `last_applied` is not served any more. Raises ConversionError.
+        It is unchanged if `last_applied` has no fields, or its version is not served any more. Raises ConversionError.
 
         Args:
-            merged_object: the merged object, in the version of the configuration.
+            merged_object: the merged object, in the version of the new configuration.
             last_applied: the fields of the last configuration; None at the first apply of the manager.
         """
         field_type = self._versions.find_type(last_applied.version) if last_applied and last_applied.fields else None
         if last_applied is None or field_type is None:
             return merged_object
-        whole_object = self._convert_object(
-            merged_object,
-            self._version,
-            last_applied.version,
-            "failed to convert merged object to last applied version",
-        )
+        last_version = last_applied.version
+        error_context = "failed to convert merged object to last applied version"
+        unpruned_object = self._convert_object(merged_object, self._version, last_version, error_context)
         last_fields = extracting.with_named_fields(last_applied.fields, field_type)
-        pruned_object = without(whole_object, last_fields, field_type) or {}
-        pruned_object = self._add_back_owned(whole_object, pruned_object, last_applied.version)
-        pruned_object = _add_back_dangling(whole_object, pruned_object, last_applied.fields, field_type)
-        return self._convert_object(pruned_object, last_applied.version, self._version)
+        bare_object = without_fields(unpruned_object, last_fields, field_type) or {}
+        owned_object = self._add_back_owned(unpruned_object, bare_object, last_version)
+        pruned_object = _add_back_dangling(unpruned_object, owned_object, last_applied.fields, field_type)
+        return self._convert_object(pruned_object, last_version, self._version)
 
-    def _add_back_owned(self, whole_object: Object, pruned_object: Object, version: str) -> Object:
-        """The pruned object with those fields of the whole one that any manager owns.
+    def _add_back_owned(self, unpruned_object: Object, pruned_object: Object, version: str) -> Object:
+        """The pruned object with those fields of the unpruned one that any manager owns; all three in `version`.
 
-        Their fields are added back version by version, beginning with `version`, which both objects have before and
-        after. Raises ConversionError.
+        Sets name fields in the version of their manager, so both objects are converted to one version after the other,
+        `version` first, without those that are not served. Raises ConversionError.
         """
         current_version = version
-        for owned_version in sorted(self._owned_fields, key=lambda owned: (owned != version, owned)):
-            field_type = self._versions.find_type(owned_version)
+        for owner_version in sorted(self._owned_by_version, key=lambda owner: (owner != version, owner)):
+            field_type = self._versions.find_type(owner_version)
             if field_type is None:
                 continue
-            error_context = "failed add back owned items: failed to convert {} object at version " + owned_version
-            whole_object = self._convert_object(
-                whole_object, current_version, owned_version, error_context.format("merged")
+            error_context = "failed add back owned items: failed to convert {} object at version " + owner_version
+            unpruned_object = self._convert_object(
+                unpruned_object, current_version, owner_version, error_context.format("merged")
             )
             pruned_object = self._convert_object(
-                pruned_object, current_version, owned_version, error_context.format("pruned")
+                pruned_object, current_version, owner_version, error_context.format("pruned")
             )
-            pruned_object = _add_back_fields(whole_object, pruned_object, self._owned_fields[owned_version], field_type)
-            current_version = owned_version
+            owned_fields = self._owned_by_version[owner_version]
+            pruned_object = _add_back_fields(unpruned_object, pruned_object, owned_fields, field_type)
+            current_version = owner_version
         return self._convert_object(pruned_object, current_version, version)
 
     def _convert_object(self, obj: Object, version: str, target_version: str, error_context: str = "") -> Object:
@@ -90,22 +88,24 @@ class Pruner:
             raise described_error.within("failed to prune fields") from None
 
 
-def _add_back_fields(whole_object: Object, pruned_object: Object, fields: Set, field_type: FieldType) -> Object:
-    """The whole object reduced to the fields of the pruned one and to `fields`."""
+def _add_back_fields(unpruned_object: Object, pruned_object: Object, fields: Set, field_type: FieldType) -> Object:
+    """The pruned object with `fields` of the unpruned one: the latter without all fields that are in neither."""
     kept_fields = field_sets.union(
         _named_fields(pruned_object, field_type), extracting.with_named_fields(fields, field_type)
     )
-    dropped_fields = field_sets.difference(_named_fields(whole_object, field_type), kept_fields)
-    return without(whole_object, dropped_fields, field_type) or {}
+    dropped_fields = field_sets.difference(_named_fields(unpruned_object, field_type), kept_fields)
+    return without_fields(unpruned_object, dropped_fields, field_type) or {}
 
 
-def _add_back_dangling(whole_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType) -> Object:
-    """The whole object without the fields that the last configuration had and the pruned object lacks."""
+def _add_back_dangling(
+    unpruned_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType
+) -> Object:
+    """The unpruned object without the fields that the last configuration had and the pruned object lacks."""
     removed_fields = field_sets.difference(
-        _named_fields(whole_object, field_type), _named_fields(pruned_object, field_type)
+        _named_fields(unpruned_object, field_type), _named_fields(pruned_object, field_type)
     )
-    removed_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last_fields, field_type))
-    return without(whole_object, removed_fields, field_type) or {}
+    dropped_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last_fields, field_type))
+    return without_fields(unpruned_object, dropped_fields, field_type) or {}
 
 
 def _named_fields(obj: Object, field_type: FieldType) -> Set:
@@ -113,7 +113,7 @@ def _named_fields(obj: Object, field_type: FieldType) -> Set:
     return extracting.with_named_fields(extracting.field_set(obj, field_type), field_type)
 
 
-def without(value: Any, fields: Set, field_type: FieldType) -> Any:
+def without_fields(value: Any, fields: Set, field_type: FieldType) -> Any:
     """A copy of `value`, which shares parts with it, without the paths of `fields`; None for an emptied map or list.
 
     Source: structured-merge-diff's RemoveItems.
@@ -137,9 +137,8 @@ def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] |
         element = f"f:{name}"
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        remaining[name] = without(
-            item, field_sets.below(fields, element), map_type.child(name) or FieldType(scalar="untyped")
-        )
+        member_type = map_type.child(name) or field_types.UNTYPED  # a member that is not allowed stays as it is
+        remaining[name] = without_fields(item, field_sets.below(fields, element), member_type)
     return remaining or None
 
 
@@ -156,5 +155,5 @@ def _list_without(value: Any, fields: Set, list_type: ListType) -> list[Any] | N
             continue
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        remaining.append(without(item, field_sets.below(fields, element), list_type.get_item_type()))
+        remaining.append(without_fields(item, field_sets.below(fields, element), list_type.get_item_type()))
     return remaining or None

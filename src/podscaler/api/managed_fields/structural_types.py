@@ -9,7 +9,7 @@ where unknown fields are preserved.
 Source: kube-openapi's conversion of schemas; the documentation of x-kubernetes-list-type, -list-map-keys, -map-type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -22,18 +22,18 @@ _SCALARS: dict[str, Scalar] = {"string": "string", "integer": "numeric", "number
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
     """The type of the objects with a schema (`{}` for any object), with the common fields of built-in kinds."""
     members_type = _members_type(schema)
-    common_types = {
-        "apiVersion": field_types.STRING,
-        "kind": field_types.STRING,
-        "metadata": message_types.of_message("meta/v1.ObjectMeta"),
-    }
-    get_undeclared = members_type.get_undeclared if members_type is not None else None
-    find_declared = members_type.find_declared if members_type is not None else {}.get
+    common_types = _common_types()
 
-    def find_type(name: str) -> FieldType | None:
-        return common_types.get(name) or find_declared(name)
+    def find_declared(name: str) -> FieldType | None:
+        return common_types.get(name) or members_type.find_declared(name)
 
-    return FieldType(map=MapType(find_type, get_undeclared))
+    return FieldType(map=MapType(find_declared, members_type.get_undeclared))
+
+
+def _common_types() -> dict[str, FieldType]:
+    """The types of the fields that every object has."""
+    metadata_type = message_types.of_message("meta/v1.ObjectMeta")
+    return {"apiVersion": field_types.STRING, "kind": field_types.STRING, "metadata": metadata_type}
 
 
 def of_schema(schema: Mapping[str, Any]) -> FieldType:
@@ -53,7 +53,7 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
 def _list_type(schema: Mapping[str, Any]) -> ListType:
     """The type of a list: atomic, unless the schema calls it a map or a set."""
     items = schema.get("items") or {}
-    get_item_type = _type_on_demand(items)
+    get_item_type = partial(of_schema, items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -75,31 +75,22 @@ def _members_type(schema: Mapping[str, Any]) -> MapType:
     is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
     properties = schema.get("properties") or {}
 
+    common_types = _common_types() if schema.get("x-kubernetes-embedded-resource") else {}
+
     @cache
     def make_type(name: str) -> FieldType:
         """The type of a declared member."""
-        if is_embedded and name in ("apiVersion", "kind", "metadata"):
-            return field_types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
-        return of_schema(properties[name])
+        return common_types[name] if name in common_types else of_schema(properties[name])
 
-    is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
-    names = {*properties, *(("apiVersion", "kind", "metadata") if is_embedded else ())}
-    return MapType(lambda name: make_type(name) if name in names else None, _type_of_undeclared(schema), is_atomic)
+    names = {*properties, *common_types}
+    return MapType(lambda name: make_type(name) if name in names else None, _getter_of_undeclared(schema), is_atomic)
 
 
-def _type_of_undeclared(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """Makes the type of members that are not declared; None if they are not allowed."""
+def _getter_of_undeclared(schema: Mapping[str, Any]) -> Callable[[], FieldType] | None:
+    """The function that returns the type of members that are not declared; None if they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
-        return _type_on_demand(additional)
+        return partial(of_schema, additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
-        return partial(_get_deduced)
+        return lambda: field_types.DEDUCED
     return None
-
-
-def _get_deduced() -> FieldType:
-    return field_types.DEDUCED
-
-
-def _type_on_demand(schema: Mapping[str, Any]) -> "partial[FieldType]":
-    return partial(of_schema, schema)

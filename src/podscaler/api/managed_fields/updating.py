@@ -104,7 +104,7 @@ def update_managers(managers: Managers, old: Object, new: Object, writer: FieldW
         ConversionError: an object cannot be converted to the version of another manager.
     """
     changes = Changes(old, new, writer.version, versions)
-    managers_after = without_changed_fields(managers, changes, but=writer.manager)
+    managers_after = without_changed_fields(managers, changes, exempt=writer.manager)
     written_fields = _fields_of_writer(managers_after.pop(writer.manager, None), changes, writer)
     if written_fields is not None:
         managers_after[writer.manager] = written_fields
@@ -112,7 +112,10 @@ def update_managers(managers: Managers, old: Object, new: Object, writer: FieldW
 
 
 def _fields_of_writer(managed_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
-    """The writer's fields after the write (None without fields), with the time of the write if it set a field."""
+    """The writer's fields after the write (None without fields), with the time of the write if it set a field.
+
+    They stay as they were if the writer's version is not served. Raises ConversionError.
+    """
     field_changes = changes.of(writer.version)
     if field_changes is None:
         return managed_before
@@ -136,13 +139,13 @@ class Changes:
         self._changes_by_version: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
-        """The changed fields in a version; None if it is not served. Raises ConversionError."""
+        """The changed fields in a version, without `Versions.ignored`; None if it is not served. ConversionError."""
         if version not in self._changes_by_version:
             self._changes_by_version[version] = self._compare(version)
         return self._changes_by_version[version]
 
     def _compare(self, version: str) -> FieldChanges | None:
-        """As `of`, computed anew."""
+        """As `of`, without the cache."""
         field_type = self._versions.find_type(version)
         if field_type is None:
             return None
@@ -160,8 +163,8 @@ class Changes:
             raise error.within(f"failed to convert {object_name} object") from None
 
 
-def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
-    """The managers without the fields that a write changed or removed; the manager `but` keeps all of its fields.
+def without_changed_fields(managers: Managers, changes: Changes, *, exempt: Manager) -> Managers:
+    """The managers without the fields that a write changed or removed; the manager `exempt` keeps all of its fields.
 
     Managers without any field left, and those of versions that are not served, are dropped. Raises ConversionError.
     """
@@ -171,7 +174,7 @@ def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager
         if field_changes is None:
             continue
         fields = managed.fields
-        if manager != but:
+        if manager != exempt:
             fields = field_sets.difference(field_sets.difference(fields, field_changes.written), field_changes.removed)
         if fields:
             managers_after[manager] = managed.with_fields(fields)
@@ -202,7 +205,7 @@ def cap_updaters(managers: Managers) -> Managers:
 
 
 def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -> None:
-    """Merge an updater into the entry ANCIENT of its version, which begins with the fields of the `oldest` updater."""
+    """Merge an updater into the manager ANCIENT of its version, in place; a new one begins with those of `oldest`."""
     managed = managers[manager]
     ancient_manager = Manager(ANCIENT, UPDATE, managed.version)
     ancient = managers.get(ancient_manager)

@@ -208,7 +208,7 @@ def test_removal_leaves_null_where_nothing_is_left() -> None:
             "f:items": {'k:{"name":"x","zone":"a"}': {"f:count": {}}},
         }
     }
-    assert pruning.without(obj, gone, WIDGET) == spec(size=1, labels=None, set=["b"], items=[{"name": "x"}])
+    assert pruning.without_fields(obj, gone, WIDGET) == spec(size=1, labels=None, set=["b"], items=[{"name": "x"}])
 
 
 def test_declared_fields_are_members_for_removal() -> None:

@@ -113,6 +113,7 @@ class Checker:
                 return self._check_comprehension(node)
 
     def _report(self, offset: int, message: str) -> Type:
+        """Add an issue; the type ERROR of the part with it, which is assignable to all others: one issue is enough."""
         self.issues.append(Issue(offset, message))
         return ERROR
 
@@ -169,7 +170,7 @@ class Checker:
         return DYN
 
     def _check_call(self, node: Call) -> Type:
-        """The type of a call: of an operator, a function (`math.abs(x)` too), or a method of the target."""
+        """The type of a call: of an operator, a function (`sets.contains(a, b)` too), or a method of the target."""
         if node.function == "_?._":
             operand, name = node.args
             field = name.value if isinstance(name, Literal) else ""
@@ -216,7 +217,7 @@ class Checker:
         """The type of the call, given that by the overloads before; dyn if two overloads that fit differ in it."""
         type_variables: Bindings = {}
         params = tuple(self._instantiate(param, type_variables) for param in overload.params)
-        bindings = types.find_bindings_of_args(self._bindings, arg_types, params)
+        bindings = types.find_bindings_of_args(self._bindings, arg_types, params)  # arguments first, as in cel-go
         if bindings is None:
             return earlier_result
         self._bindings = bindings
@@ -253,7 +254,10 @@ class Checker:
         return types.list_of(common_type if common_type is not None else self._new_param())
 
     def _check_map(self, node: MapLiteral) -> Type:
-        """The type of a map: those of its keys and values, if they have one in common each; messages have none."""
+        """The type of a map: those of its keys and values, if they have one in common each.
+
+        A message is reported as undeclared: Kubernetes has no message types.
+        """
         if node.name:
             for map_entry in node.entries:
                 self._check(map_entry.value)

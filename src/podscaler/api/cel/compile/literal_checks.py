@@ -21,6 +21,7 @@ from podscaler.api.cel.values.types import Type
 from podscaler.api.machinery import duration, instants, re2_patterns
 
 _FORMAT_CLAUSE = re.compile(r"%(?:(%)|(?:\.\d+)?(.))", re.DOTALL)
+"""`%%` (the first group is `%`), or a clause: the second group of `%.2f` is its letter, `f`."""
 _VALID_IN_ALL_CLAUSES = frozenset({"dyn", "!error!", "null"})
 _STRING_TYPES = frozenset(
     {"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "duration", "timestamp"}
@@ -165,7 +166,8 @@ def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
         if clause_issue is not None:
             yield clause_issue
             return
-    if (len(pattern) - len(pattern.rstrip("%"))) % 2:
+    percent_signs_at_end = len(pattern) - len(pattern.rstrip("%"))
+    if percent_signs_at_end % 2:
         yield Issue(node.offset, "unexpected end of string")
     elif remaining_args:
         used_count = len(args.elements) - len(remaining_args)
@@ -183,14 +185,14 @@ def _clause_issue(clause: str, remaining_args: list[Node], node: Call, types_of:
     if not remaining_args:
         args = node.args[0]
         count = len(args.elements) if isinstance(args, ListLiteral) else 0
-        return Issue(node.offset, f"index {count} out of range")
-    accepted_types = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
-    if accepted_types is None:
+        return Issue(node.offset, f"index {count} out of range")  # the index of the first missing argument
+    types_and_error = _FORMAT_TYPES.get("x" if clause == "X" else clause)
+    if types_and_error is None:
         message = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
         return Issue(node.offset, message)
     arg = remaining_args.pop(0)
     arg_type = types_of[id(arg)]
-    type_names, error_text = accepted_types
-    if arg_type.is_param or arg_type.name in _VALID_IN_ALL_CLAUSES or arg_type.name in type_names:
+    accepted_names, error_text = types_and_error
+    if arg_type.is_param or arg_type.name in _VALID_IN_ALL_CLAUSES or arg_type.name in accepted_names:
         return None
     return Issue(arg.offset, f"error during formatting: {error_text}, was given {arg_type}")

@@ -19,7 +19,10 @@ from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, render
 from podscaler.api.cel.values.syntax_tree import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
-"""The deepest nesting of parentheses and operators: later phases recurse into the tree, on Python's stack."""
+"""The deepest nesting of parentheses and operators: the parser and later phases recurse on Python's stack."""
+
+_CHAIN_MAX = 2 * DEPTH_MAX
+"""The longest chain of operators or members: later phases recurse into it, with fewer frames than the parser needs."""
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
@@ -79,12 +82,12 @@ class _Parser:
         """The tree of all tokens; fails if some are left behind the expression."""
         tree = self.expression()
         if self.token.kind != EOF:
-            is_alone = self.tokens[self.position + 1].kind == EOF
-            head = "extraneous" if is_alone else "mismatched"
+            is_last = self.tokens[self.position + 1].kind == EOF  # ANTLR could skip one token, but not several
+            head = "extraneous" if is_last else "mismatched"
             raise self._fail(f"{head} input '{self.token.text}' expecting <EOF>")
         return tree
 
-    def expression(self, *also_valid: str) -> Node:
+    def expression(self, also_valid: tuple[str, ...] = ()) -> Node:
         """An expression; `also_valid` are the other tokens that are valid here, for the error message."""
         self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
@@ -143,7 +146,7 @@ class _Parser:
     def _with_height(self, node: Node, operand_node: Node) -> Node:
         """`node`, whose first operand is `operand_node`. Raises _SyntaxError if its chain of operators is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(operand_node), 0) + 1
-        if height > 2 * DEPTH_MAX:
+        if height > _CHAIN_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
             raise _SyntaxError
         return node
@@ -191,10 +194,10 @@ class _Parser:
     def _index(self, node: Node) -> Node:
         """What follows a bracket: `[index]` or `[?index]`."""
         bracket = self._take()
-        name = "_[?_]" if self._skip("?") else "_[_]"
-        index = self.expression(*(("?",) if name == "_[_]" else ()))
+        is_optional = self._skip("?")
+        index = self.expression(also_valid=() if is_optional else ("?",))
         self._expect("]")
-        return Call(bracket.offset, name, (node, index))
+        return Call(bracket.offset, "_[?_]" if is_optional else "_[_]", (node, index))
 
     def _call(self, name: str, target: Node | None) -> Node:
         """The call of a function or method, expanded if it is a macro."""
@@ -211,7 +214,7 @@ class _Parser:
         """The expressions up to the closing token, separated by commas."""
         nodes: list[Node] = []
         if not self._skip(end):
-            nodes.append(self.expression(end))
+            nodes.append(self.expression(also_valid=(end,)))
             while self._skip(","):
                 nodes.append(self.expression())
             self._expect(end)
@@ -263,7 +266,7 @@ class _Parser:
         return message if message is not None else Ident(name.offset, name_text)
 
     def _message_literal(self, name_text: str) -> Node | None:
-        """A message like `a.B{}`, None where member selections follow."""
+        """The message of type `a.B`, at the `.B{}` of `a.B{}`; None, with nothing consumed, where no `{` follows."""
         lookahead = self.position
         while self.tokens[lookahead].kind == "." and self.tokens[lookahead + 1].kind == "IDENT":
             name_text += f".{self.tokens[lookahead + 1].text}"
@@ -281,7 +284,7 @@ class _Parser:
         while self.token.kind != "]":
             if self._skip("?"):
                 optional.add(len(elements))
-            elements.append(self.expression(*(() if elements else ("]", ",", "?"))))
+            elements.append(self.expression(also_valid=() if elements else ("]", ",", "?")))
             if not self._skip(","):
                 break
         self._check_end("]")
@@ -295,7 +298,7 @@ class _Parser:
         while self.token.kind != "}":
             is_optional = self._skip("?")
             also_valid = () if entries else ("}", ",", "?")
-            key = self._field_name() if name else self.expression(*also_valid)
+            key = self._field_name() if name else self.expression(also_valid)
             colon = self._expect(":")
             entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
             if not self._skip(","):
@@ -323,6 +326,7 @@ class _Parser:
         return True
 
     def _check_end(self, end: str) -> None:
+        """Raise _SyntaxError unless the current token closes the list or map, after an element without a comma."""
         if self.token.kind != end:
             raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
 

@@ -12,6 +12,7 @@ Source: the CEL specification, "Evaluation"; cel-go's messages.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
@@ -29,7 +30,7 @@ from podscaler.api.cel.values.syntax_tree import (
     Node,
     Select,
 )
-from podscaler.api.cel.values.values import NONE, Optional, kind
+from podscaler.api.cel.values.values import NONE, Optional, type_name
 
 
 class Scope:
@@ -110,7 +111,10 @@ def _has_member(container: Any, field: str) -> bool:
 
 
 def _get_member(container: Any, field: Any) -> Any:
-    """The value of a key of a map or an object; reserved words are stored escaped. Raises EvaluationError."""
+    """The value of a key of a map or an object (of an Optional: an Optional). Raises EvaluationError.
+
+    Objects have members named like reserved words under their escaped names.
+    """
     if isinstance(container, Optional):
         return _get_optional_member(container, field)
     if isinstance(container, dict):
@@ -129,7 +133,10 @@ def _key_text(key: Any) -> str:
 
 
 def _get_element(container: Any, index: Any) -> Any:
-    """`value[index]`: a list accepts whole numbers, `1.0` too. Raises EvaluationError."""
+    """`container[index]` (of an Optional: an Optional); a list accepts whole numbers, `1.0` too.
+
+    Raises EvaluationError.
+    """
     if isinstance(container, Optional):
         return _get_optional_member(container, index)
     if not isinstance(container, list):
@@ -144,7 +151,10 @@ def _get_element(container: Any, index: Any) -> Any:
 
 
 def _get_optional_member(container: Any, key: Any) -> Optional:
-    """`value[?key]`: a member or element that may be absent, of a value or Optional. Raises EvaluationError."""
+    """`container[?key]` or `container.?key`: a member or element that may be absent, of a value or an Optional.
+
+    Raises EvaluationError.
+    """
     if isinstance(container, Optional):
         if not container.is_present:
             return NONE
@@ -157,7 +167,7 @@ def _get_optional_member(container: Any, key: Any) -> Optional:
 
 
 def _plan_call(node: Call) -> Step:
-    """An operator, a function, or a method. `math.abs(x)` is a function, although it looks like a method of `math`."""
+    """An operator, a function, or a method. `sets.contains(a, b)` is a function, although it looks like a method."""
     if node.target is None and node.function in _OPERATORS:
         return _OPERATORS[node.function](*(plan(arg) for arg in node.args))
     prefix = dotted_name(node.target) if node.target is not None else ""
@@ -193,12 +203,12 @@ def _argument_cost(arg_value: Any) -> int:
 
 
 def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> Overload:
-    """The first overload whose kinds are those of the values; "" accepts every value. Raises EvaluationError."""
-    kinds = [kind(value) for value in values]
+    """The first overload whose types are those of the values; "" accepts every value. Raises EvaluationError."""
+    actual_names = [type_name(value) for value in values]
     for overload in overloads:
         if all(
-            not expected_kind or expected_kind == actual_kind
-            for expected_kind, actual_kind in zip(overload.kinds, kinds, strict=True)
+            not expected_name or expected_name == actual_name
+            for expected_name, actual_name in zip(overload.type_names, actual_names, strict=True)
         ):
             return overload
     raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()  # as cel-go words it
@@ -310,23 +320,23 @@ def _plan_not(operand: Step) -> Step:
 def _plan_binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step]:
     """Plans an operator with two operands, which are both evaluated."""
 
-    def plan(left: Step, right: Step) -> Step:
+    def plan_operator(left: Step, right: Step) -> Step:
         def step(scope: Scope) -> Any:
             scope.budget.spend(1)
             return operation(left(scope), right(scope))
 
         return step
 
-    return plan
+    return plan_operator
 
 
 def _plan_binary_with_budget(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
     """Plans an operator with two operands that spends from the budget itself."""
 
-    def plan(left: Step, right: Step) -> Step:
+    def plan_operator(left: Step, right: Step) -> Step:
         return lambda scope: operation(left(scope), right(scope), scope.budget)
 
-    return plan
+    return plan_operator
 
 
 def _plan_order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
@@ -374,13 +384,8 @@ def _plan_comprehension(node: Comprehension) -> Step:
 
     def step(scope: Scope) -> Any:
         iterations = _iterate(source(scope), names, scope)
-        outer_values = {name: scope.values[name] for name in names if name in scope.values}
-        try:
+        with _restored_at_end(scope, names):
             return evaluate(iterations, scope, plan_of_test, plans_of_produced)
-        finally:
-            for name in names:
-                scope.values.pop(name, None)
-            scope.values.update(outer_values)
 
     return step
 
@@ -389,15 +394,23 @@ def _plan_bind(name: str, value: Step, body: Step) -> Step:
     """A body in which `name` has a value, as `cel.bind(name, value, body)`."""
 
     def step(scope: Scope) -> Any:
-        outer_values = dict(scope.values)
-        scope.values[name] = value(scope)
-        try:
+        with _restored_at_end(scope, (name,)):
+            scope.values[name] = value(scope)
             return body(scope)
-        finally:
-            scope.values.clear()
-            scope.values.update(outer_values)
 
     return step
+
+
+@contextmanager
+def _restored_at_end(scope: Scope, names: tuple[str, ...]) -> Iterator[None]:
+    """Give the variables `names` the values of the outer scope again at the end, also after an error."""
+    outer_values = {name: scope.values[name] for name in names if name in scope.values}
+    try:
+        yield
+    finally:
+        for name in names:
+            scope.values.pop(name, None)
+        scope.values.update(outer_values)
 
 
 def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
@@ -418,7 +431,7 @@ def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None
 
 
 def _go_type_name(value: Any) -> str:
-    name = kind(value).rpartition(".")[2]
+    name = type_name(value).rpartition(".")[2]
     return "types.Null" if value is None else f"types.{name.capitalize()}"
 
 

@@ -15,7 +15,7 @@ from podscaler.api.cel.library import standard
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
+from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, type_name
 from podscaler.api.text import quoting
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
@@ -59,7 +59,8 @@ def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
         raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
     digits = match.group(1) or str(_DEFAULT_PRECISION)
     if len(digits) > _PRECISION_DIGITS_MAX:
-        raise EvaluationError(f"precision {digits[:9]} is beyond what this server writes")
+        shortened_digits = digits[:9]  # there may be thousands
+        raise EvaluationError(f"precision {shortened_digits} is beyond what this server writes")
     precision = int(digits)
     clause_text = write(value, precision) if letter in "fe" else write(value)
     budget.spend_on_text(len(clause_text))
@@ -77,9 +78,7 @@ def _write_string(value: Any) -> str:
         return "{" + ", ".join(f"{key}:{element}" for key, element in sorted_entries) + "}"
     if isinstance(value, str | bool | int | float | bytes | Timestamp | Duration | TypeValue):
         return standard.standard_text(value)
-    raise EvaluationError(
-        f"error during formatting: string clause can only be used on {STRING_CLAUSE_TYPES}, was given {kind(value)}"
-    )
+    raise _wrong_type_error(f"string clause can only be used on {STRING_CLAUSE_TYPES}", value)
 
 
 def _write_literal(value: Any) -> str:
@@ -160,7 +159,7 @@ def _write_octal(value: Any) -> str:
 
 
 def _wrong_type_error(problem: str, value: Any) -> EvaluationError:
-    return EvaluationError(f"error during formatting: {problem}, was given {kind(value)}")
+    return EvaluationError(f"error during formatting: {problem}, was given {type_name(value)}")
 
 
 _WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text (EvaluationError)

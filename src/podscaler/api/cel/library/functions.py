@@ -11,7 +11,7 @@ Signatures: `name(int, list<T>) -> bool` is a function, `string.name(int) -> boo
 letters are type parameters. A colon begins a function with a dot in its name:
 `:sets.contains(list<T>, list<T>) -> bool`.
 
-Contract of an implementation: it gets as many values as the overload has parameters, of their kinds; it raises only
+Contract of an implementation: it gets as many values as the overload has parameters, of their types; it raises only
 EvaluationError and BudgetError. One whose cost is not linear in the size of its arguments is decorated `charged` and
 spends from the budget.
 """
@@ -38,7 +38,7 @@ _KUBERNETES_TYPES = {
     "Format": "kubernetes.NamedFormat",
 }
 RUNTIME_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
-"""Name of a type in signatures -> in values (`values.kind`), where the two differ."""
+"""Name of a type in signatures -> in values (`values.type_name`), where the two differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Overload:
         is_method: whether the first parameter is the value before the dot.
         params: the static types of the arguments.
         result: the static type of the returned value.
-        kinds: for each parameter the type name of values (`values.kind`) that it takes; "" for any.
+        type_names: for each parameter the type of values (`values.type_name`) that it takes; "" for any.
         call: the implementation.
     """
 
@@ -58,7 +58,7 @@ class Overload:
     is_method: bool
     params: tuple[Type, ...]
     result: Type
-    kinds: tuple[str, ...]
+    type_names: tuple[str, ...]
     call: Function
 
 
@@ -106,9 +106,9 @@ def _parse_signature(signature: str, call: Function) -> Overload:
     target, _, name = ("", "", dotted_name) if is_dotted else dotted_name.rpartition(".")
     param_texts = ([target] if target else []) + _split_types(params_text)
     params = tuple(_parse_type(param_text) for param_text in param_texts)
-    kinds = tuple(_runtime_name(param) for param in params)
+    type_names = tuple(_runtime_name(param) for param in params)
     result = _parse_type(result_text)
-    return Overload(name, is_method=bool(target), params=params, result=result, kinds=kinds, call=call)
+    return Overload(name, is_method=bool(target), params=params, result=result, type_names=type_names, call=call)
 
 
 def _split_types(types_text: str) -> list[str]:
@@ -135,5 +135,5 @@ def _parse_type(type_text: str) -> Type:
 
 
 def _runtime_name(cel_type: Type) -> str:
-    """The entry of `Overload.kinds` for a parameter of that type."""
+    """The entry of `Overload.type_names` for a parameter of that type."""
     return "" if cel_type.is_param or cel_type == types.DYN else RUNTIME_NAMES.get(cel_type.name, cel_type.name)

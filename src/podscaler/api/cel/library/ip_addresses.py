@@ -1,6 +1,6 @@
 """CEL functions on IP addresses and networks: `cidr('10.0.0.0/8').containsIP('10.1.2.3')`.
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions. An IP is `Opaque("net.IP", address)`, a CIDR
+`environment` joins FUNCTIONS to the table of all functions. An IP is `Opaque("net.IP", address)`, a CIDR
 `Opaque("net.CIDR", interface)`.
 
 Source: the documentation of Kubernetes' IP and CIDR libraries; messages of Go's net/netip.
@@ -38,7 +38,7 @@ def _parse_address(ip_text: str) -> Address:
 
 
 def _address_error(ip_text: str) -> str:
-    """Why net/netip rejects `text`, for the most common errors."""
+    """Why net/netip rejects `ip_text`, for the most common errors."""
     if ":" in ip_text:
         return "each colon-separated field must have at least one digit"
     fields = ip_text.split(".")

@@ -5,7 +5,7 @@
     url('https://example.com:80/path').getHostname()
     format.dns1123Label().validate('web')
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions; `functions` explains signatures.
+`environment` joins FUNCTIONS to the table of all functions; `functions` explains signatures.
 
 Source: the documentation of Kubernetes' CEL libraries.
 """
@@ -181,7 +181,7 @@ def _host_error(url_text: str) -> str:
     """Go's message about the host or path of a URL; empty if they are valid."""
     try:
         url_parts = urlsplit(url_text)
-        _ = url_parts.port
+        _ = url_parts.port  # checked by urllib only when it is read
     except ValueError:
         return f"invalid port {quoting.quoted(':' + url_text.rpartition(':')[2].partition('/')[0])} after host"
     authority = _AUTHORITY.match(url_text)
@@ -219,6 +219,7 @@ def _get_query(url_parts: SplitResult) -> dict[str, list[str]]:
 
 
 def _format_check(check: Callable[[str], bool] | None, error_text: str) -> Callable[[str], list[str]]:
+    """The function that returns `error_text`, as the only error, for a text that `check` does not accept."""
     return lambda value: [] if check is None or check(value) else [error_text]
 
 
@@ -228,7 +229,10 @@ def _uri_errors(value: str) -> list[str]:
 
 
 def _prefix_check(find_errors: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The check of a prefix of such a name, which may end with a dash."""
+    """The check of a prefix of such a name, which may end with a dash.
+
+    As upstream's maskTrailingDash, it replaces the dash and the character before it.
+    """
     return lambda value: find_errors(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
@@ -262,10 +266,12 @@ def _make_format_function(name: str) -> Function:
     return lambda: Opaque("kubernetes.NamedFormat", name)
 
 
-_FORMATS: dict[str, Function] = {f":format.{name}() -> Format": _make_format_function(name) for name in FORMATS}
+_FORMAT_FUNCTIONS: dict[str, Function] = {
+    f":format.{name}() -> Format": _make_format_function(name) for name in FORMATS
+}
 
 FUNCTIONS = table(
-    _FORMATS
+    _FORMAT_FUNCTIONS
     | {
         "quantity(string) -> Quantity": _parse_quantity,
         "isQuantity(string) -> bool": is_valid(_parse_quantity),

@@ -17,7 +17,7 @@ from podscaler.api.cel.library.functions import Function, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.cel.values.values import NONE, Duration, Optional, kind
+from podscaler.api.cel.values.values import NONE, Duration, Optional, type_name
 
 _RANGE_MAX = 1_000_000
 """The longest list that `lists.range` makes."""
@@ -29,15 +29,19 @@ def _is_sorted(items: list[Any]) -> bool:
     return not any(operators.is_less(later, earlier) for earlier, later in pairwise(items))
 
 
-@charged
-def _sum(budget: Budget, items: list[Any]) -> Any:
-    """The sum of numbers or durations; 0 for no items."""
-    if not items:
-        return 0
-    total = items[0]
-    for item in items[1:]:
-        total = operators.add(total, item, budget)
-    return total
+def _sum_function(zero: Any) -> Function:
+    """The function `sum` of a type of numbers, or of durations, whose sum of no items is `zero`."""
+
+    @charged
+    def call(budget: Budget, items: list[Any]) -> Any:
+        if not items:
+            return zero
+        total = items[0]  # not `zero`: a list of type dyn has items of any type
+        for item in items[1:]:
+            total = operators.add(total, item, budget)
+        return total
+
+    return call
 
 
 def _find_extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
@@ -168,36 +172,26 @@ def _unwrap(items: list[Any]) -> list[Any]:
     """The values of the optionals that have one. Raises EvaluationError for an item that is no Optional."""
     for optional in items:
         if not isinstance(optional, Optional):
-            raise EvaluationError(f"value is not optional: {kind(optional)}")
+            raise EvaluationError(f"value is not optional: {type_name(optional)}")
     return [optional.value for optional in items if optional.is_present]
 
 
 def _kubernetes_list_library() -> dict[str, Function]:
     """The functions that Kubernetes has on lists, for each type with an order."""
     functions_by_name: dict[str, Function] = {}
-    for type_name in _ORDERED_TYPES:
-        functions_by_name[f"list<{type_name}>.isSorted() -> bool"] = _is_sorted
-        functions_by_name[f"list<{type_name}>.min() -> {type_name}"] = lambda items: _find_extreme(
+    for element_type in _ORDERED_TYPES:
+        functions_by_name[f"list<{element_type}>.isSorted() -> bool"] = _is_sorted
+        functions_by_name[f"list<{element_type}>.min() -> {element_type}"] = lambda items: _find_extreme(
             items, "min", is_max=False
         )
-        functions_by_name[f"list<{type_name}>.max() -> {type_name}"] = lambda items: _find_extreme(
+        functions_by_name[f"list<{element_type}>.max() -> {element_type}"] = lambda items: _find_extreme(
             items, "max", is_max=True
         )
-    functions_by_name["list<int>.sum() -> int"] = _sum
-    functions_by_name["list<uint>.sum() -> uint"] = _sum_or_zero(numbers.Uint(0))
-    functions_by_name["list<double>.sum() -> double"] = _sum_or_zero(0.0)
-    functions_by_name["list<duration>.sum() -> duration"] = _sum_or_zero(Duration(0))
+    functions_by_name["list<int>.sum() -> int"] = _sum_function(0)
+    functions_by_name["list<uint>.sum() -> uint"] = _sum_function(numbers.Uint(0))
+    functions_by_name["list<double>.sum() -> double"] = _sum_function(0.0)
+    functions_by_name["list<duration>.sum() -> duration"] = _sum_function(Duration(0))
     return functions_by_name
-
-
-def _sum_or_zero(zero: Any) -> Function:
-    """The function `sum` of a type whose sum of no items is `zero`."""
-
-    @charged
-    def call(budget: Budget, items: list[Any]) -> Any:
-        return _sum(budget, items) if items else zero
-
-    return call
 
 
 def _cel_go_lists_extension() -> dict[str, Function]:
@@ -212,9 +206,9 @@ def _cel_go_lists_extension() -> dict[str, Function]:
         "list<T>.indexOf(T) -> int": _index_of,
         "list<T>.lastIndexOf(T) -> int": _last_index_of,
     }
-    for type_name in _ORDERED_TYPES:
-        functions_by_name[f"list<{type_name}>.sort() -> list<{type_name}>"] = _sort
-        functions_by_name[f"list<T>.@sortByAssociatedKeys(list<{type_name}>) -> list<T>"] = _sort_by
+    for element_type in _ORDERED_TYPES:
+        functions_by_name[f"list<{element_type}>.sort() -> list<{element_type}>"] = _sort
+        functions_by_name[f"list<T>.@sortByAssociatedKeys(list<{element_type}>) -> list<T>"] = _sort_by
     return functions_by_name
 
 

@@ -18,11 +18,13 @@ from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.numbers import Uint
-from podscaler.api.cel.values.values import Duration, MapList, Optional, SetList, Timestamp, kind
+from podscaler.api.cel.values.values import Duration, MapList, Optional, SetList, Timestamp, type_name
 from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity
 
 _NUMBER_TYPES = (int, Uint, float)
+_COMPARED_PER_STEP = 100
+"""The characters or bytes of a text that are compared for one step."""
 _YEAR_1_NS, _YEAR_9999_END_NS = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
 _ORDERED_TYPES = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Quantity})
 
@@ -41,7 +43,7 @@ def equal(left: Any, right: Any, budget: Budget) -> bool:
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.is_present == right.is_present and equal(left.value, right.value, budget)
     if isinstance(left, str | bytes):
-        budget.spend(len(left) // 100)
+        budget.spend(len(left) // _COMPARED_PER_STEP)
     return type(left) is type(right) and bool(left == right)
 
 
@@ -68,7 +70,7 @@ def identity(value: Any) -> Any:
         return ("list", tuple(identity(item) for item in value))
     if isinstance(value, dict):
         return ("map", frozenset((identity(key), identity(item)) for key, item in value.items()))
-    return ("number", value) if type(value) in _NUMBER_TYPES else (kind(value), value)
+    return ("number", value) if type(value) in _NUMBER_TYPES else (type_name(value), value)
 
 
 def _map_list_key(item: Any, keys: tuple[str, ...]) -> Any:
@@ -85,7 +87,7 @@ def is_less(left: Any, right: Any) -> bool:
     if type(left) is not type(right) or type(left) not in _ORDERED_TYPES:
         raise no_such_overload()
     if isinstance(left, str):
-        return left.encode() < str(right).encode()
+        return left.encode() < str(right).encode()  # as Go, which compares the bytes of UTF-8
     return bool(left < right)
 
 

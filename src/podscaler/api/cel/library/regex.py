@@ -23,12 +23,13 @@ def matches(budget: Budget, text: str, pattern: str) -> bool:
 
 @charged
 def _find(budget: Budget, text: str, pattern: str) -> str:
+    """The text of the first match; empty without one. Raises as `_find_all`."""
     return "".join(_find_all(budget, text, pattern, 1))
 
 
 @charged
 def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[str]:
-    """The texts of the first `count` matches; -1 for all."""
+    """The texts of the first `count` matches; -1 for all. Raises EvaluationError (invalid pattern), BudgetError."""
     expression = _compile(pattern, "Illegal regex: ")
     _spend_on_search(budget, expression, text)
     found_texts: list[str] = []
@@ -49,7 +50,10 @@ def _compile(pattern: str, prefix: str = "") -> Pattern:
 
 
 def _spend_on_search(budget: Budget, expression: Pattern, text: str) -> None:
-    """Spend the cost of one search, in microseconds: that of a slow one grows with program size times text length."""
+    """Spend the cost of one search: a step for 4 characters, and for 1000 products of program size and text length.
+
+    A step is a microsecond; the time of a slow search grows with program size times text length.
+    """
     budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 
 

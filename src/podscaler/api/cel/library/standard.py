@@ -1,8 +1,8 @@
 """The standard functions of CEL: `size`, conversions (`int('1')`), `contains`, `getHours`, ...; operator signatures.
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions. Conversions raise EvaluationError for a value
-that they cannot convert. The operators (`_+_`) have signatures only, for the type checker; `planning` evaluates them
-with `operators`.
+`environment` joins FUNCTIONS to the table of all functions. Conversions raise EvaluationError for a value that they
+cannot convert. The operators (`_+_`) have signatures only, for the type checker; `planning` evaluates them with
+`operators`.
 
 Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
@@ -18,7 +18,7 @@ from podscaler.api.cel.library.functions import Function, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.numbers import Uint
-from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
+from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, type_name
 from podscaler.api.machinery import duration, instants
 from podscaler.api.text import quoting
 
@@ -53,12 +53,12 @@ def _to_uint(value: Any) -> Uint:
     return numbers.checked_uint(int(value))
 
 
-def _parse_integer(number_text: str, kind: str, lowest: int, highest: int) -> int:
+def _parse_integer(number_text: str, target_type: str, lowest: int, highest: int) -> int:
     """The number of a text, as Go's ParseInt or ParseUint reads it. Raises EvaluationError beyond the bounds."""
     digits = number_text[1:] if number_text[:1] in ("+", "-") and lowest < 0 else number_text
     number = int(number_text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX else highest + 1
     if not lowest <= number <= highest:
-        raise EvaluationError(f"type conversion error from 'string' to '{kind}'")
+        raise EvaluationError(f"type conversion error from 'string' to '{target_type}'")
     return number
 
 
@@ -260,11 +260,11 @@ def _conversion_functions() -> dict[str, Function]:
 
 def _size_functions() -> dict[str, Function]:
     """`size` as function and as method, for each type that has a size."""
-    type_names = ("string", "bytes", "list<T>", "map<K, V>")
+    sized_types = ("string", "bytes", "list<T>", "map<K, V>")
     return {
         signature: len
-        for type_name in type_names
-        for signature in (f"{type_name}.size() -> int", f"size({type_name}) -> int")
+        for sized_type in sized_types
+        for signature in (f"{sized_type}.size() -> int", f"size({sized_type}) -> int")
     }
 
 
@@ -321,7 +321,7 @@ FUNCTIONS = table(
     | _getter_functions()
     | {
         "dyn(A) -> dyn": lambda value: value,
-        "type(A) -> type<A>": lambda value: TypeValue(kind(value)),
+        "type(A) -> type<A>": lambda value: TypeValue(type_name(value)),
         "string.contains(string) -> bool": lambda value, part: part in value,
         "string.startsWith(string) -> bool": str.startswith,
         "string.endsWith(string) -> bool": str.endswith,

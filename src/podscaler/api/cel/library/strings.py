@@ -1,6 +1,6 @@
 """CEL functions on strings: `'a,b'.split(',')`, `substring`, `indexOf`, `replace`, `trim`, `join`, `format`, ...
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions. Negative counts mean "without limit".
+`environment` joins FUNCTIONS to the table of all functions. Negative counts mean "without limit".
 
 Source: the documentation of cel-go's strings extension, version 2.
 """
@@ -58,7 +58,10 @@ def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> 
 
 
 def _split(text: str, separator: str, count: int = -1) -> list[str]:
-    """The parts of a text, at most `count` if it is not -1; an empty separator separates each character."""
+    """The parts of a text, at most `count` (the last is the rest) if it is not negative.
+
+    An empty separator separates each character.
+    """
     if not count:
         return []
     if count == 1:

@@ -5,6 +5,8 @@ Called by `planning` and the function libraries.
 CEL's bool, int, double, string, bytes, null, list and map are Python's bool, int, float, str, bytes, None, list and
 dict; uint is `numbers.Uint`. Lists that are sets or maps by their schema are SetList and MapList, which `operators`
 compares in any order. Quantities are `machinery.quantity.Quantity`, other types of Kubernetes (URL, IP, ...) Opaque.
+A new type of Kubernetes is an Opaque with its own `type_name`, and an entry of `_KUBERNETES_TYPES` in
+`podscaler.api.cel.library.functions`; only a type with a class of its own needs an entry of `_TYPE_NAMES`.
 
 Source: the CEL specification, "Values"; Kubernetes' opaque types.
 """
@@ -57,15 +59,15 @@ class TypeValue:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value of one of Kubernetes' types, which is equal to another by kind, value and text.
+    """A value of one of Kubernetes' types, which is equal to another by type, value and text.
 
     Attributes:
-        kind: the name of the type: `kubernetes.URL`, `net.IP`, ...
+        type_name: the name of the type: `kubernetes.URL`, `net.IP`, ...
         value: the Python value of it: a SplitResult, an IPv4Address, ...
-        text: of a URL, as it was written; empty for other kinds.
+        text: of a URL, as it was written; empty for other types.
     """
 
-    kind: str
+    type_name: str
     value: Any
     text: str = ""
 
@@ -86,7 +88,7 @@ class MapList(list[Any]):
         self.keys = keys
 
 
-_KINDS: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
     Uint: "uint",
@@ -106,6 +108,9 @@ _KINDS: dict[type, str] = {
 }
 
 
-def kind(value: Any) -> str:
-    """The name of a value's type, as `type(value)` returns it. Raises KeyError for a value that is none of CEL's."""
-    return value.kind if isinstance(value, Opaque) else _KINDS[type(value)]
+def type_name(value: Any) -> str:
+    """The name of a value's type, as CEL's `type(value)` prints it. Raises KeyError for a value that is none of CEL's.
+
+    Compared with the types of parameters (`Overload.type_names`), and shown in messages.
+    """
+    return value.type_name if isinstance(value, Opaque) else _TYPE_NAMES[type(value)]
