@@ -24,15 +24,15 @@ from podscaler.api.resource.resources import Object
 
 def field_errors(new: Object, old: Object | None, schema: Structural) -> list[FieldError]:
     """The field errors of an object; `old` is the stored one, None for a new object."""
-    return _check_node(new, ABSENT if old is None else old, schema, "").errors
+    return _node_findings(new, ABSENT if old is None else old, schema, "").errors
 
 
 def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
     """The field errors of the part of an object at `path`, for example of a default."""
-    return _check_node(value, ABSENT, schema, path).errors
+    return _node_findings(value, ABSENT, schema, path).errors
 
 
-def _check_node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _node_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings about a value and all values in it; `old` is the stored value, ABSENT without one."""
     if old is not ABSENT and list_types.is_same(value, old, schema):
         return SchemaFindings(checks=1)
@@ -60,21 +60,21 @@ def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> Sche
     elif isinstance(value, int | float) and not isinstance(value, bool):
         _add_errors(findings, constraints.number_errors(value, schema, path))
     elif isinstance(value, list):
-        findings.merge(_check_elements(value, old, schema, path))
+        findings.merge(_element_findings(value, old, schema, path))
     _add_errors(findings, constraints.enum_errors(value, schema.limits, path))
     if isinstance(value, dict):
-        findings.merge(_check_members(value, old, schema, path))
+        findings.merge(_member_findings(value, old, schema, path))
     return findings
 
 
-def _check_elements(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _element_findings(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings about a list: those of its elements, then of its length."""
     findings = SchemaFindings()
     if schema.items is not None:
         old_by_key = _elements_by_key(old, schema)
         for index, item in enumerate(value):
             old_item = old_by_key.get(list_types.identity(item, schema), ABSENT) if old_by_key else ABSENT
-            findings.merge(_check_node(item, old_item, schema.items, f"{path}[{index}]"))
+            findings.merge(_node_findings(item, old_item, schema.items, f"{path}[{index}]"))
     _add_errors(findings, constraints.list_errors(value, schema.limits, path))
     return findings
 
@@ -86,7 +86,7 @@ def _elements_by_key(old: Any, schema: Structural) -> dict[str, Any]:
     return {list_types.identity(item, schema): item for item in old}
 
 
-def _check_members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _member_findings(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings about an object: its number of members, or else its members and those that are missing."""
     count_errors = constraints.member_count_errors(value, schema.limits, path)
     findings = SchemaFindings(count_errors, 1)
@@ -96,7 +96,7 @@ def _check_members(value: Object, old: Any, schema: Structural, path: str) -> Sc
         member_schema = schema.member(name)
         if member_schema is not None:
             old_member = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
-            findings.merge(_check_node(item, old_member, member_schema, f"{path}.{name}" if path else name))
+            findings.merge(_node_findings(item, old_member, member_schema, f"{path}.{name}" if path else name))
     findings.errors += [schema_errors.required(path, name) for name in schema.limits.required if name not in value]
     return findings
 
@@ -104,8 +104,8 @@ def _check_members(value: Object, old: Any, schema: Structural, path: str) -> Sc
 def _composition_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by allOf, anyOf, oneOf and not, which also apply to unchanged values of a changed object."""
     findings = SchemaFindings()
-    for check in (_check_any_of, _check_one_of, _check_all_of, _check_none_of):
-        findings.merge(check(value, schema, path))
+    for find in (_any_of_findings, _one_of_findings, _all_of_findings, _not_findings):
+        findings.merge(find(value, schema, path))
     return findings
 
 
@@ -114,13 +114,13 @@ def _closest_findings(results: list[SchemaFindings]) -> SchemaFindings:
     return max(results, key=lambda result: result.checks)
 
 
-def _check_any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+def _any_of_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by `anyOf`: none if one alternative is valid, else those of the closest one."""
     if not schema.any_of:
         return SchemaFindings()
     alternative_findings = []
     for alternative in schema.any_of:
-        alternative_findings.append(_check_node(value, ABSENT, alternative, path))
+        alternative_findings.append(_node_findings(value, ABSENT, alternative, path))
         if alternative_findings[-1].is_valid:
             return alternative_findings[-1]
     findings = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
@@ -128,11 +128,11 @@ def _check_any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     return findings
 
 
-def _check_one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+def _one_of_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by `oneOf`: none if exactly one alternative is valid; those of the closest one if none is."""
     if not schema.one_of:
         return SchemaFindings()
-    alternative_findings = [_check_node(value, ABSENT, alternative, path) for alternative in schema.one_of]
+    alternative_findings = [_node_findings(value, ABSENT, alternative, path) for alternative in schema.one_of]
     valid_findings = [findings_of_one for findings_of_one in alternative_findings if findings_of_one.is_valid]
     if len(valid_findings) == 1:
         return valid_findings[0]
@@ -144,10 +144,10 @@ def _check_one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     return findings
 
 
-def _check_all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+def _all_of_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by `allOf`: those of all of its schemas."""
     findings = SchemaFindings()
-    subschema_findings = [_check_node(value, ABSENT, subschema, path) for subschema in schema.all_of]
+    subschema_findings = [_node_findings(value, ABSENT, subschema, path) for subschema in schema.all_of]
     for findings_of_one in subschema_findings:
         findings.merge(findings_of_one)
     valid_count = sum(findings_of_one.is_valid for findings_of_one in subschema_findings)
@@ -157,8 +157,8 @@ def _check_all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     return findings
 
 
-def _check_none_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
-    if schema.none_of is None or not _check_node(value, ABSENT, schema.none_of, path).is_valid:
+def _not_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    if schema.none_of is None or not _node_findings(value, ABSENT, schema.none_of, path).is_valid:
         return SchemaFindings()
     return SchemaFindings([schema_errors.without_path(f'"{path}" must not validate the schema (not)')])
 

@@ -22,9 +22,10 @@ from podscaler.base.errors import PodscalerError
 CHANGED_METADATA = ("labels", "annotations")
 """The members of metadata that a webhook may change."""
 _KEY_METADATA = ("name", "namespace", *CHANGED_METADATA)
-_Scope = dict[tuple[str, bytes], bytes | None]
-"""The converted objects as JSON; None for a conversion that failed, and that its step can do without."""
-_SCOPE: ContextVar[_Scope | None] = ContextVar("podscaler-converted-objects", default=None)
+_Results = dict[tuple[str, bytes], bytes | None]
+"""`_result_key` -> the converted object as JSON; None for a conversion that failed and was optional."""
+_RESULTS: ContextVar[_Results | None] = ContextVar("podscaler-converted-objects", default=None)
+"""The results of the scope that is open; None without one."""
 
 
 class ConversionNeeded(PodscalerError):
@@ -35,7 +36,7 @@ class ConversionNeeded(PodscalerError):
         objects: what to convert; not empty.
         api_version: the wanted version.
         stored_revision: the resourceVersion of the stored object that a write has to convert; 0 for other objects.
-        is_optional: whether the step goes another way where the conversion fails, which `has_failed` tells it.
+        is_optional: whether the step can do without: where the conversion fails, it is run again, and `has_failed`.
     """
 
     def __init__(self, webhook: Object, objects: Sequence[Object], api_version: str) -> None:
@@ -50,19 +51,19 @@ class ConversionNeeded(PodscalerError):
 @contextmanager
 def scope(*, is_new: bool = False) -> Iterator[None]:
     """Keep converted objects until the end of the block, in the scope that is open already unless `is_new`."""
-    if _SCOPE.get() is not None and not is_new:
+    if _RESULTS.get() is not None and not is_new:
         yield
         return
-    token = _SCOPE.set({})
+    token = _RESULTS.set({})
     try:
         yield
     finally:
-        _SCOPE.reset(token)
+        _RESULTS.reset(token)
 
 
 def convert(webhook: Object, obj: Object, api_version: str) -> Object:
     """A converted copy of an object. Raises ConversionNeeded."""
-    converted_json = (_SCOPE.get() or {}).get(_scope_key(obj, api_version))
+    converted_json = (_RESULTS.get() or {}).get(_result_key(obj, api_version))
     if converted_json is None:
         raise ConversionNeeded(webhook, [obj], api_version)
     converted: Object = msgspec.json.decode(converted_json)
@@ -73,44 +74,46 @@ def convert(webhook: Object, obj: Object, api_version: str) -> Object:
 
 def find_missing(webhook: Object, objects: Iterable[Object], api_version: str) -> ConversionNeeded | None:
     """What the scope lacks to convert all objects; None if nothing is missing."""
-    scope = _SCOPE.get() or {}
+    results = _RESULTS.get() or {}
     missing = [
-        obj for obj in objects if obj["apiVersion"] != api_version and scope.get(_scope_key(obj, api_version)) is None
+        obj
+        for obj in objects
+        if obj["apiVersion"] != api_version and results.get(_result_key(obj, api_version)) is None
     ]
     return ConversionNeeded(webhook, missing, api_version) if missing else None
 
 
 def keep_converted(needed: ConversionNeeded, converted: Iterable[Object]) -> None:
     """Store the converted objects, in the order of `needed.objects`, in the scope of the current task."""
-    scope = _SCOPE.get()
-    assert scope is not None, "conversions happen in a scope"
+    results = _RESULTS.get()
+    assert results is not None, "conversions happen in a scope"
     for obj, converted_object in zip(needed.objects, converted, strict=True):
         changed_metadata = {
             name: converted_object["metadata"][name]
             for name in CHANGED_METADATA
             if converted_object["metadata"].get(name)
         }
-        scope[_scope_key(obj, needed.api_version)] = msgspec.json.encode(
+        results[_result_key(obj, needed.api_version)] = msgspec.json.encode(
             {**converted_object, "metadata": changed_metadata}
         )
 
 
 def keep_failed(needed: ConversionNeeded) -> None:
     """Note in the scope of the current task that an optional conversion failed."""
-    scope = _SCOPE.get()
-    assert scope is not None, "conversions happen in a scope"
+    results = _RESULTS.get()
+    assert results is not None, "conversions happen in a scope"
     for obj in needed.objects:
-        scope[_scope_key(obj, needed.api_version)] = None
+        results[_result_key(obj, needed.api_version)] = None
 
 
 def has_failed(needed: ConversionNeeded) -> bool:
     """Whether the scope of the current task has noted that one of these conversions failed."""
-    scope = _SCOPE.get() or {}
-    keys = [_scope_key(obj, needed.api_version) for obj in needed.objects]
-    return any(key in scope and scope[key] is None for key in keys)
+    results = _RESULTS.get() or {}
+    keys = [_result_key(obj, needed.api_version) for obj in needed.objects]
+    return any(key in results and results[key] is None for key in keys)
 
 
-def _scope_key(obj: Object, api_version: str) -> tuple[str, bytes]:
+def _result_key(obj: Object, api_version: str) -> tuple[str, bytes]:
     """The key of a result: the version, and the object with the only metadata that its webhook may depend on."""
     metadata = {name: obj["metadata"][name] for name in _KEY_METADATA if obj["metadata"].get(name)}
     return api_version, msgspec.json.encode({**obj, "metadata": metadata}, order="sorted")

@@ -14,30 +14,30 @@ Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 
 import re
 
 # The texts of the patterns, which messages quote. They match `web-1`, `web.example.com`, `My_name.1`.
-_LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
+_DNS_LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_TEXT = rf"{_DNS_LABEL_TEXT}(\.{_DNS_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
+_LABEL_VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
 
-_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_RFC_1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 _LABEL_MAX_BYTES = 63
 _SUBDOMAIN_MAX_BYTES = 253
 
-_LABEL = re.compile(_LABEL_TEXT)
-_1035 = re.compile(_1035_TEXT)
+_DNS_LABEL = re.compile(_DNS_LABEL_TEXT)
+_RFC_1035 = re.compile(_RFC_1035_TEXT)
 _SUBDOMAIN = re.compile(_SUBDOMAIN_TEXT)
 _QUALIFIED = re.compile(_QUALIFIED_TEXT)
-_VALUE = re.compile(_VALUE_TEXT)
+_LABEL_VALUE = re.compile(_LABEL_VALUE_TEXT)
 
-_LABEL_MESSAGE = (
+_DNS_LABEL_MESSAGE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
-    f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_TEXT}')"
+    f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_DNS_LABEL_TEXT}')"
 )
-_1035_MESSAGE = (
+_RFC_1035_MESSAGE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-    f" '{_1035_TEXT}')"
+    f" '{_RFC_1035_TEXT}')"
 )
 _DOTS_MESSAGE = "must not contain dots"
 _SUBDOMAIN_MESSAGE = (
@@ -58,10 +58,10 @@ _QUALIFIED_MESSAGE = (
 _TOO_MANY_SLASHES_MESSAGE = (
     f"a valid label key {_QUALIFIED_MESSAGE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
-_VALUE_MESSAGE = (
+_LABEL_VALUE_MESSAGE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
     " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
-    f" '{_VALUE_TEXT}')"
+    f" '{_LABEL_VALUE_TEXT}')"
 )
 
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -91,25 +91,29 @@ def path_segment_errors(name: str) -> list[str]:
 
 def dns_label_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 label (namespaces, containers)."""
-    errors = _name_length_errors(name, _LABEL_MAX_BYTES)
-    if not _LABEL.fullmatch(name):
-        errors.append(_DOTS_MESSAGE if _SUBDOMAIN.fullmatch(name) else _LABEL_MESSAGE)
+    errors = _object_name_length_errors(name, _LABEL_MAX_BYTES)
+    if not _DNS_LABEL.fullmatch(name):
+        errors.append(_DOTS_MESSAGE if _SUBDOMAIN.fullmatch(name) else _DNS_LABEL_MESSAGE)
     return errors
 
 
 def dns_1035_label_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1035 label (names and versions of custom resources)."""
-    return _name_length_errors(name, _LABEL_MAX_BYTES) + ([] if _1035.fullmatch(name) else [_1035_MESSAGE])
+    return _object_name_length_errors(name, _LABEL_MAX_BYTES) + (
+        [] if _RFC_1035.fullmatch(name) else [_RFC_1035_MESSAGE]
+    )
 
 
 def dns_subdomain_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 subdomain (names of most objects)."""
-    return _name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + _subdomain_form_errors(name)
+    return _object_name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + _form_errors(name, _SUBDOMAIN, _SUBDOMAIN_MESSAGE)
 
 
 def wildcard_subdomain_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
-    return _name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + ([] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE])
+    return _object_name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + (
+        [] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE]
+    )
 
 
 def label_key_errors(key: str) -> list[str]:
@@ -123,7 +127,9 @@ def label_key_errors(key: str) -> list[str]:
 
 def label_value_errors(value: str) -> list[str]:
     """The errors of `value` as the value of a label."""
-    return _length_errors(value, _LABEL_MAX_BYTES) + ([] if _VALUE.fullmatch(value) else [_VALUE_MESSAGE])
+    return _label_length_errors(value, _LABEL_MAX_BYTES) + (
+        [] if _LABEL_VALUE.fullmatch(value) else [_LABEL_VALUE_MESSAGE]
+    )
 
 
 def container_resource_name_errors(name: str) -> list[str]:
@@ -166,32 +172,33 @@ def is_extended_resource(name: str) -> bool:
     return not is_native_resource(name) and not _extended_resource_errors(name)
 
 
-def _name_length_errors(name: str, limit_bytes: int) -> list[str]:
+def _object_name_length_errors(name: str, limit_bytes: int) -> list[str]:
     """The error of an object's name that is too long; kube-apiserver counts bytes and calls them characters."""
     return [f"must be no more than {limit_bytes} characters"] if len(name.encode()) > limit_bytes else []
 
 
-def _length_errors(name: str, limit_bytes: int) -> list[str]:
+def _label_length_errors(name: str, limit_bytes: int) -> list[str]:
     """The error of a part of a label key, or of a label value, that is too long."""
     return [f"must be no more than {limit_bytes} bytes"] if len(name.encode()) > limit_bytes else []
 
 
-def _subdomain_form_errors(name: str) -> list[str]:
-    return [] if _SUBDOMAIN.fullmatch(name) else [_SUBDOMAIN_MESSAGE]
+def _form_errors(text: str, pattern: re.Pattern[str], message: str) -> list[str]:
+    """The error `message` of a text that the pattern does not match as a whole."""
+    return [] if pattern.fullmatch(text) else [message]
 
 
 def _prefix_errors(prefix: str) -> list[str]:
     """The errors of the part of a label key before the slash, a DNS subdomain."""
     if not prefix:
         return ["prefix part must be non-empty"]
-    errors = _length_errors(prefix, _SUBDOMAIN_MAX_BYTES) + _subdomain_form_errors(prefix)
+    errors = _label_length_errors(prefix, _SUBDOMAIN_MAX_BYTES) + _form_errors(prefix, _SUBDOMAIN, _SUBDOMAIN_MESSAGE)
     return [f"prefix part {error}" for error in errors]
 
 
 def _name_part_errors(name: str) -> list[str]:
     """The errors of the part of a label key after the slash."""
-    errors = _length_errors(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
-    return errors + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_MESSAGE])
+    errors = _label_length_errors(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
+    return errors + _form_errors(name, _QUALIFIED, _QUALIFIED_MESSAGE)
 
 
 def _is_container_resource(name: str) -> bool:

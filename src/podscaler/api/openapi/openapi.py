@@ -127,10 +127,10 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     if message is None:
         raise KeyError(list_kind)
     kind = CreateOnly(group, version, plural="", kind=list_kind, message=message, namespaced=True)  # not created
-    target = _subject(kind, version, message)
-    document_paths = openapi_paths.discovery_path(target.root, target.version_id, target.tag)
-    document_paths |= openapi_paths.metric_paths(target, paths)
-    kinds = _common_kinds(group, version) | {message: [target.gvk]}
+    subject = _subject(kind, version, message)
+    document_paths = openapi_paths.discovery_path(subject.root, subject.version_id, subject.tag)
+    document_paths |= openapi_paths.metric_paths(subject, paths)
+    kinds = _common_kinds(group, version) | {message: [subject.gvk]}
     return _make_document(
         dict(sorted(document_paths.items())), openapi_schemas.schemas_of((*_COMMON_MESSAGES, message), kinds)
     )
@@ -148,7 +148,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
     for resource_paths in _paths_of_resources(group, version, resources, reviews):
         paths |= resource_paths.paths
         messages += resource_paths.messages
-        kinds |= _kinds_of_subject(resource_paths.target)
+        kinds |= _kinds_of_subject(resource_paths.subject)
         schemas |= resource_paths.schemas
     schemas |= openapi_schemas.schemas_of([*messages, *_REFERENCED_BY_CUSTOM] if schemas else messages, kinds)
     return _make_document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
@@ -158,7 +158,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
 class _ResourcePaths:
     """The paths of one resource, the messages to which they refer, and further schemas by name."""
 
-    target: OperationSubject
+    subject: OperationSubject
     paths: Json
     messages: list[str]
     schemas: Mapping[str, Json] = field(default_factory=dict)
@@ -176,60 +176,62 @@ def _paths_of_resources(
                 yield replace(_paths_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
-            target = _subject(review, version, review.message)
-            yield _ResourcePaths(target, openapi_paths.create_only_path(target), [target.message])
+            subject = _subject(review, version, review.message)
+            yield _ResourcePaths(subject, openapi_paths.create_only_path(subject), [subject.message])
 
 
-def _paths_of_resource(resource: Resource, target: OperationSubject) -> _ResourcePaths:
+def _paths_of_resource(resource: Resource, subject: OperationSubject) -> _ResourcePaths:
     """The paths of a resource and its subresources, and the messages to which they refer."""
-    paths = _main_paths(resource, target)
-    messages = [target.message, target.list_message, openapi_paths.WATCH_EVENT]
-    for subresource_paths in _subresource_paths(resource, target):
+    paths = _main_paths(resource, subject)
+    messages = [subject.message, subject.list_message, openapi_paths.WATCH_EVENT]
+    for subresource_paths in _subresource_paths(resource, subject):
         paths |= subresource_paths.paths
         messages += subresource_paths.messages
-    return _ResourcePaths(target, paths, messages)
+    return _ResourcePaths(subject, paths, messages)
 
 
-def _main_paths(resource: Resource, target: OperationSubject) -> Json:
+def _main_paths(resource: Resource, subject: OperationSubject) -> Json:
     """The paths of the collections, of one object and of watches."""
     readonly = not resource.stored
-    paths = openapi_paths.collection_paths(target, readonly=readonly)
-    paths |= openapi_paths.object_path(target, readonly=readonly, responds_with_object=resource.returns_deleted_object)
+    paths = openapi_paths.collection_paths(subject, readonly=readonly)
+    paths |= openapi_paths.object_path(subject, readonly=readonly, responds_with_object=resource.returns_deleted_object)
     if resource.key == "namespaces":
-        del paths[target.collection]["delete"]
-    return paths if readonly else paths | openapi_paths.watch_paths(target)
+        del paths[subject.collection]["delete"]
+    return paths if readonly else paths | openapi_paths.watch_paths(subject)
 
 
-def _subresource_paths(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
+def _subresource_paths(resource: Resource, subject: OperationSubject) -> Iterator[_ResourcePaths]:
     """The paths of the subresources. A new subresource: its subject and its paths here."""
     if resource.has_status:
-        yield _ResourcePaths(target, openapi_paths.subresource_path(target, target, "status", "Status"), [])
+        yield _ResourcePaths(subject, openapi_paths.subresource_path(subject, subject, "status", "Status"), [])
     if "approval" in resource.strategy.prepare_subresource_update:
-        yield _ResourcePaths(target, openapi_paths.subresource_path(target, target, "approval", "Approval"), [])
+        yield _ResourcePaths(subject, openapi_paths.subresource_path(subject, subject, "approval", "Approval"), [])
     if resource.scale is not None:
-        scale_subject = _subresource_subject(target, "autoscaling/v1.Scale", _SCALE)
+        scale_subject = _subresource_subject(subject, "autoscaling/v1.Scale", _SCALE)
         yield _ResourcePaths(
             scale_subject,
-            openapi_paths.subresource_path(scale_subject, target, "scale", "Scale"),
+            openapi_paths.subresource_path(scale_subject, subject, "scale", "Scale"),
             [scale_subject.message],
         )
     if resource.key == "pods":
-        binding_subject = _subresource_subject(target, "core/v1.Binding", _BINDING)
-        yield _ResourcePaths(target, openapi_paths.log_path(target) | openapi_paths.connection_paths(target), [])
+        binding_subject = _subresource_subject(subject, "core/v1.Binding", _BINDING)
+        yield _ResourcePaths(subject, openapi_paths.log_path(subject) | openapi_paths.connection_paths(subject), [])
         yield _ResourcePaths(
             binding_subject,
-            openapi_paths.write_only_subresource_path(binding_subject, target, "binding", "Binding"),
+            openapi_paths.write_only_subresource_path(binding_subject, subject, "binding", "Binding"),
             [binding_subject.message],
         )
-        eviction_subject = _subresource_subject(target, "policy/v1.Eviction", _EVICTION)
+        eviction_subject = _subresource_subject(subject, "policy/v1.Eviction", _EVICTION)
         yield _ResourcePaths(
             eviction_subject,
-            openapi_paths.write_only_subresource_path(eviction_subject, target, "eviction", "Eviction"),
+            openapi_paths.write_only_subresource_path(eviction_subject, subject, "eviction", "Eviction"),
             [eviction_subject.message],
         )
     if resource.key == "namespaces":
         yield _ResourcePaths(
-            target, openapi_paths.write_only_subresource_path(target, target, "finalize", "Finalize", method="put"), []
+            subject,
+            openapi_paths.write_only_subresource_path(subject, subject, "finalize", "Finalize", method="put"),
+            [],
         )
 
 
@@ -255,9 +257,9 @@ def _subresource_subject(owner: OperationSubject, message: str, gvk: Json) -> Op
     return replace(owner, kind=gvk["kind"], message=message, gvk=gvk, list_kind="")
 
 
-def _kinds_of_subject(target: OperationSubject) -> dict[str, list[Json]]:
-    list_gvk = target.gvk | {"kind": target.list_kind or f"{target.kind}List"}
-    return {target.message: [target.gvk], target.list_message: [list_gvk]}
+def _kinds_of_subject(subject: OperationSubject) -> dict[str, list[Json]]:
+    list_gvk = subject.gvk | {"kind": subject.list_kind or f"{subject.kind}List"}
+    return {subject.message: [subject.gvk], subject.list_message: [list_gvk]}
 
 
 def _common_kinds(group: str, version: str) -> dict[str, list[Json]]:

@@ -105,50 +105,50 @@ def discovery_path(root: str, version_id: str, tag: str) -> Json:
     }
 
 
-def collection_paths(target: OperationSubject, *, readonly: bool = False) -> Json:
+def collection_paths(subject: OperationSubject, *, readonly: bool = False) -> Json:
     """The paths of a resource's collections, in one namespace and over all; `readonly` ones can only be listed."""
-    operation_name = f"{target.version_id}{target.scope}{target.kind}"
-    path_item: Json = {"get": _list_operation(target, f"list{operation_name}", openapi_parameters.LIST)}
+    operation_name = f"{subject.version_id}{subject.scope}{subject.kind}"
+    path_item: Json = {"get": _list_operation(subject, f"list{operation_name}", openapi_parameters.LIST)}
     if not readonly:
         path_item["post"] = _write_operation(
-            target, "post", f"create{operation_name}", f"create a {target.kind}", ("200", "201", "202")
+            subject, "post", f"create{operation_name}", f"create a {subject.kind}", ("200", "201", "202")
         )
-        path_item["delete"] = _delete_collection_operation(target)
-    path_item["parameters"] = _path_parameters(target, "namespace") + openapi_parameters.query_parameters(("pretty",))
-    if not target.namespaced:
-        return {target.collection: path_item}
+        path_item["delete"] = _delete_collection_operation(subject)
+    path_item["parameters"] = _path_parameters(subject, "namespace") + openapi_parameters.query_parameters(("pretty",))
+    if not subject.namespaced:
+        return {subject.collection: path_item}
     all_namespaces_item = {
-        "get": _list_operation(target, f"list{target.version_id}{target.kind}ForAllNamespaces", ()),
+        "get": _list_operation(subject, f"list{subject.version_id}{subject.kind}ForAllNamespaces", ()),
         "parameters": openapi_parameters.query_parameters(sorted((*openapi_parameters.LIST, "pretty"))),
     }
-    return {f"{target.root}/{target.plural}": all_namespaces_item, target.collection: path_item}
+    return {f"{subject.root}/{subject.plural}": all_namespaces_item, subject.collection: path_item}
 
 
-def object_path(target: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
+def object_path(subject: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
     """The path of one object. `responds_with_object`: whether a delete responds with the object, not with a Status."""
-    operation_name = f"{target.version_id}{target.scope}{target.kind}"
-    path_item: Json = {"get": _read_operation(target, f"read{operation_name}", f"read the specified {target.kind}")}
+    operation_name = f"{subject.version_id}{subject.scope}{subject.kind}"
+    path_item: Json = {"get": _read_operation(subject, f"read{operation_name}", f"read the specified {subject.kind}")}
     if not readonly:
         path_item["put"] = _write_operation(
-            target, "put", f"replace{operation_name}", f"replace the specified {target.kind}"
+            subject, "put", f"replace{operation_name}", f"replace the specified {subject.kind}"
         )
         path_item["patch"] = _patch_operation(
-            target, f"patch{operation_name}", f"partially update the specified {target.kind}"
+            subject, f"patch{operation_name}", f"partially update the specified {subject.kind}"
         )
         path_item["delete"] = _delete_operation(
-            target, f"delete{operation_name}", target.message if responds_with_object else STATUS
+            subject, f"delete{operation_name}", subject.message if responds_with_object else STATUS
         )
-    path_item["parameters"] = _path_parameters(target, "name", "namespace") + openapi_parameters.query_parameters(
+    path_item["parameters"] = _path_parameters(subject, "name", "namespace") + openapi_parameters.query_parameters(
         ("pretty",)
     )
-    return {target.object: path_item}
+    return {subject.object: path_item}
 
 
-def subresource_path(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
+def subresource_path(subject: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
     """The path of a subresource that is read, replaced and patched.
 
     Args:
-        target: the kind of the subresource.
+        subject: the kind of the subresource.
         owner: the resource that has it.
         subresource: its name in paths (`status`).
         title: its name in operationIds (`Status`).
@@ -156,23 +156,23 @@ def subresource_path(target: OperationSubject, owner: OperationSubject, subresou
     operation_name = f"{owner.version_id}{owner.scope}{owner.kind}{title}"
     description = f"{subresource} of the specified {owner.kind}"
     path_item = {
-        "get": _read_operation(target, f"read{operation_name}", f"read {description}"),
-        "put": _write_operation(target, "put", f"replace{operation_name}", f"replace {description}"),
-        "patch": _patch_operation(target, f"patch{operation_name}", f"partially update {description}"),
+        "get": _read_operation(subject, f"read{operation_name}", f"read {description}"),
+        "put": _write_operation(subject, "put", f"replace{operation_name}", f"replace {description}"),
+        "patch": _patch_operation(subject, f"patch{operation_name}", f"partially update {description}"),
         "parameters": _path_parameters(owner, "name", "namespace") + openapi_parameters.query_parameters(("pretty",)),
     }
     return {f"{owner.object}/{subresource}": path_item}
 
 
 def write_only_subresource_path(
-    target: OperationSubject, owner: OperationSubject, subresource: str, title: str, *, method: str = "post"
+    subject: OperationSubject, owner: OperationSubject, subresource: str, title: str, *, method: str = "post"
 ) -> Json:
     """The path of a write-only subresource: `pods/binding`, `namespaces/finalize`."""
     verb = {"post": "create", "put": "replace"}[method]
     operation_name = f"{verb}{owner.version_id}{owner.scope}{owner.kind}{title}"
     status_codes = ("200", "201", "202") if method == "post" else ("200", "201")
     operation = _write_operation(
-        target, method, operation_name, f"{verb} {subresource} of a {owner.kind}", status_codes
+        subject, method, operation_name, f"{verb} {subresource} of a {owner.kind}", status_codes
     )
     parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query_parameters(("pretty",))
     return {f"{owner.object}/{subresource}": {method: operation, "parameters": parameters}}
@@ -223,132 +223,134 @@ def _connection_path(owner: OperationSubject, subresource: str, kind: str, query
     return {**operations, "parameters": sorted(parameters, key=lambda parameter: str(parameter["name"]))}
 
 
-def metric_paths(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
+def metric_paths(subject: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
     """The paths of a metrics API.
 
     Args:
         paths: path below that of the group version -> (name of the operation, description).
     """
-    return {f"{target.root}/{path}": _metric_path(target, path, *arguments) for path, arguments in paths.items()}
+    return {f"{subject.root}/{path}": _metric_path(subject, path, *arguments) for path, arguments in paths.items()}
 
 
-def _metric_path(target: OperationSubject, path: str, operation_name: str, description: str) -> Json:
+def _metric_path(subject: OperationSubject, path: str, operation_name: str, description: str) -> Json:
     """The path of one operation of a metrics API; names in braces in the path are its path parameters."""
-    operation = _base_operation(target, "list", f"list{target.version_id}{operation_name}", description)
+    operation = _base_operation(subject, "list", f"list{subject.version_id}{operation_name}", description)
     parameter_names = [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
     return {
-        "get": operation | {"responses": _responses(target.message, ("200",))},
-        "parameters": _path_parameters(target, *parameter_names)
+        "get": operation | {"responses": _responses(subject.message, ("200",))},
+        "parameters": _path_parameters(subject, *parameter_names)
         + openapi_parameters.query_parameters(openapi_parameters.METRIC_VALUES),
     }
 
 
-def create_only_path(target: OperationSubject) -> Json:
+def create_only_path(subject: OperationSubject) -> Json:
     """The path of a kind that is created and never stored: reviews."""
-    name = f"create{target.version_id}{target.scope}{target.kind}"
-    operation = _write_operation(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
+    name = f"create{subject.version_id}{subject.scope}{subject.kind}"
+    operation = _write_operation(subject, "post", name, f"create a {subject.kind}", ("200", "201", "202"))
     return {
-        target.collection: {
+        subject.collection: {
             "post": operation,
-            "parameters": _path_parameters(target, "namespace") + openapi_parameters.query_parameters(("pretty",)),
+            "parameters": _path_parameters(subject, "namespace") + openapi_parameters.query_parameters(("pretty",)),
         }
     }
 
 
-def watch_paths(target: OperationSubject) -> Json:
+def watch_paths(subject: OperationSubject) -> Json:
     """The deprecated watch paths (`/watch/` before the path), of collections and of one object."""
-    list_action, object_action = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
+    list_action, object_action = f"watch changes of {subject.plural}", f"watch changes of one {subject.kind}"
     outdated_note = "; outdated: use `watch` with the list"
-    prefix = f"{target.root}/watch"
-    operation_name = f"watch{target.version_id}{target.scope}{target.kind}"
-    collection_path = target.collection.replace(target.root, prefix, 1)
+    prefix = f"{subject.root}/watch"
+    operation_name = f"watch{subject.version_id}{subject.scope}{subject.kind}"
+    collection_path = subject.collection.replace(subject.root, prefix, 1)
     path_items = {
-        collection_path: _watch_operation(target, f"{operation_name}List", "watchlist", list_action + outdated_note),
-        f"{collection_path}/{{name}}": _watch_operation(target, operation_name, "watch", object_action + outdated_note),
+        collection_path: _watch_operation(subject, f"{operation_name}List", "watchlist", list_action + outdated_note),
+        f"{collection_path}/{{name}}": _watch_operation(
+            subject, operation_name, "watch", object_action + outdated_note
+        ),
     }
-    path_items[collection_path]["parameters"] = _watch_parameters(target, "namespace")
-    path_items[f"{collection_path}/{{name}}"]["parameters"] = _watch_parameters(target, "name", "namespace")
-    if target.namespaced:
-        operation_of_all = f"watch{target.version_id}{target.kind}ListForAllNamespaces"
-        all_namespaces_item = _watch_operation(target, operation_of_all, "watchlist", list_action + outdated_note)
+    path_items[collection_path]["parameters"] = _watch_parameters(subject, "namespace")
+    path_items[f"{collection_path}/{{name}}"]["parameters"] = _watch_parameters(subject, "name", "namespace")
+    if subject.namespaced:
+        operation_of_all = f"watch{subject.version_id}{subject.kind}ListForAllNamespaces"
+        all_namespaces_item = _watch_operation(subject, operation_of_all, "watchlist", list_action + outdated_note)
         path_items = {
-            f"{prefix}/{target.plural}": all_namespaces_item | {"parameters": _watch_parameters(target)}
+            f"{prefix}/{subject.plural}": all_namespaces_item | {"parameters": _watch_parameters(subject)}
         } | path_items
     return path_items
 
 
-def _watch_operation(target: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
+def _watch_operation(subject: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
     responses = _responses(WATCH_EVENT, ("200",), WATCH_TYPES)
-    operation = _base_operation(target, kind_of_action, operation_id, description)
+    operation = _base_operation(subject, kind_of_action, operation_id, description)
     return {"get": operation | {"responses": responses}}
 
 
-def _watch_parameters(target: OperationSubject, *names: str) -> list[Json]:
+def _watch_parameters(subject: OperationSubject, *names: str) -> list[Json]:
     query = openapi_parameters.query_parameters((*openapi_parameters.LIST, "pretty"))
-    return sorted(_path_parameters(target, *names) + query, key=lambda parameter: str(parameter["name"]))
+    return sorted(_path_parameters(subject, *names) + query, key=lambda parameter: str(parameter["name"]))
 
 
-def _base_operation(target: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:
+def _base_operation(subject: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:
     """The members that all operations have; `kind_of_action` is the verb of x-kubernetes-action, such as `list`."""
     return {
-        "tags": [target.tag],
+        "tags": [subject.tag],
         "description": description,
         "operationId": operation_id,
         "x-kubernetes-action": kind_of_action,
-        "x-kubernetes-group-version-kind": target.gvk,
+        "x-kubernetes-group-version-kind": subject.gvk,
     }
 
 
-def _list_operation(target: OperationSubject, operation_id: str, parameters: tuple[str, ...]) -> Json:
+def _list_operation(subject: OperationSubject, operation_id: str, parameters: tuple[str, ...]) -> Json:
     """Lists or watches the objects of a collection."""
-    operation = _base_operation(target, "list", operation_id, f"list or watch objects of kind {target.kind}")
+    operation = _base_operation(subject, "list", operation_id, f"list or watch objects of kind {subject.kind}")
     if parameters:
         operation["parameters"] = openapi_parameters.query_parameters(parameters)
-    return operation | {"responses": _responses(target.list_message, ("200",), WATCH_TYPES)}
+    return operation | {"responses": _responses(subject.list_message, ("200",), WATCH_TYPES)}
 
 
-def _read_operation(target: OperationSubject, operation_id: str, description: str) -> Json:
-    operation = _base_operation(target, "get", operation_id, description)
-    return operation | {"responses": _responses(target.message, ("200",))}
+def _read_operation(subject: OperationSubject, operation_id: str, description: str) -> Json:
+    operation = _base_operation(subject, "get", operation_id, description)
+    return operation | {"responses": _responses(subject.message, ("200",))}
 
 
 def _write_operation(
-    target: OperationSubject,
+    subject: OperationSubject,
     kind_of_action: str,
     operation_id: str,
     description: str,
     status_codes: tuple[str, ...] = ("200", "201"),
 ) -> Json:
     """Creates or replaces an object, or writes a subresource."""
-    return _base_operation(target, kind_of_action, operation_id, description) | {
+    return _base_operation(subject, kind_of_action, operation_id, description) | {
         "parameters": openapi_parameters.query_parameters(openapi_parameters.WRITE),
-        "requestBody": _request_body(target.message, ("*/*",), is_required=True),
-        "responses": _responses(target.message, status_codes),
+        "requestBody": _request_body(subject.message, ("*/*",), is_required=True),
+        "responses": _responses(subject.message, status_codes),
     }
 
 
-def _patch_operation(target: OperationSubject, operation_id: str, description: str) -> Json:
+def _patch_operation(subject: OperationSubject, operation_id: str, description: str) -> Json:
     """Patches an object or a subresource, with the content types of its kind."""
-    return _base_operation(target, "patch", operation_id, description) | {
+    return _base_operation(subject, "patch", operation_id, description) | {
         "parameters": openapi_parameters.query_parameters((*openapi_parameters.WRITE, "force")),
-        "requestBody": _request_body(PATCH, target.patch_types, is_required=True),
-        "responses": _responses(target.message, ("200", "201")),
+        "requestBody": _request_body(PATCH, subject.patch_types, is_required=True),
+        "responses": _responses(subject.message, ("200", "201")),
     }
 
 
-def _delete_operation(target: OperationSubject, operation_id: str, message: str) -> Json:
+def _delete_operation(subject: OperationSubject, operation_id: str, message: str) -> Json:
     """Deletes one object, and responds with that message (a Status, or the object)."""
-    return _base_operation(target, "delete", operation_id, f"delete a {target.kind}") | {
+    return _base_operation(subject, "delete", operation_id, f"delete a {subject.kind}") | {
         "parameters": openapi_parameters.query_parameters(openapi_parameters.DELETE),
         "requestBody": _request_body(DELETE_OPTIONS, ("*/*",)),
         "responses": _responses(message, ("200", "202")),
     }
 
 
-def _delete_collection_operation(target: OperationSubject) -> Json:
+def _delete_collection_operation(subject: OperationSubject) -> Json:
     """Deletes the objects of a collection."""
-    operation_id = f"delete{target.version_id}Collection{target.scope}{target.kind}"
-    return _base_operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
+    operation_id = f"delete{subject.version_id}Collection{subject.scope}{subject.kind}"
+    return _base_operation(subject, "deletecollection", operation_id, f"delete collection of {subject.kind}") | {
         "parameters": openapi_parameters.query_parameters(openapi_parameters.DELETE_COLLECTION),
         "requestBody": _request_body(DELETE_OPTIONS, ("*/*",)),
         "responses": _responses(STATUS, ("200",)),
@@ -379,10 +381,10 @@ def _media_types(message: str, media_types: tuple[str, ...]) -> Json:
     return {media_type: {"schema": openapi_schemas.reference(message)} for media_type in media_types}
 
 
-def _path_parameters(target: OperationSubject, *names: str) -> list[Json]:
+def _path_parameters(subject: OperationSubject, *names: str) -> list[Json]:
     """The path parameters of those names; `namespace` only for objects that live in one."""
     descriptions = {
-        "name": f"name of the {target.kind}",
+        "name": f"name of the {subject.kind}",
         "namespace": "the namespace of the objects",
         "resource": "what is measured: a resource as discovery lists it; of external metrics the metric",
         "subresource": "the metric",
@@ -396,5 +398,5 @@ def _path_parameters(target: OperationSubject, *names: str) -> list[Json]:
             "schema": {"type": "string", "uniqueItems": True},
         }
         for name in names
-        if name != "namespace" or target.namespaced
+        if name != "namespace" or subject.namespaced
     ]

@@ -66,13 +66,11 @@ def encode(obj: dict[str, Any], message: str) -> bytes:
 
     Fields that the message does not have are left out.
     """
-    envelope = {
-        "typeMeta": {"apiVersion": obj.get("apiVersion", ""), "kind": obj.get("kind", "")},
-        "raw": encode_raw(obj, message),
-    }
     from podscaler.api.protobuf import protobuf_json
 
-    return MAGIC + protobuf_json.from_value(envelope, _UNKNOWN).SerializeToString()
+    type_meta = {"apiVersion": obj.get("apiVersion", ""), "kind": obj.get("kind", "")}
+    unknown = {"typeMeta": type_meta, "raw": encode_raw(obj, message)}
+    return MAGIC + protobuf_json.from_value(unknown, _UNKNOWN).SerializeToString()
 
 
 def encode_raw(obj: dict[str, Any], message: str) -> bytes:
@@ -125,8 +123,8 @@ def _open_envelope(body: bytes) -> tuple[str, str, bytes]:
         raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
     from podscaler.api.protobuf import protobuf_json
 
-    envelope = _parse_message(body[len(MAGIC) :], _UNKNOWN)
-    return protobuf_json.text(envelope.f1.f1), protobuf_json.text(envelope.f1.f2), envelope.f2
+    unknown = _parse_message(body[len(MAGIC) :], _UNKNOWN)
+    return protobuf_json.text(unknown.f1.f1), protobuf_json.text(unknown.f1.f2), unknown.f2
 
 
 def _parse_message(raw: bytes, message: str) -> Any:

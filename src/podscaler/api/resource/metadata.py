@@ -32,7 +32,7 @@ _NAME_RULES: Mapping[str, _NameRule] = {
     "clustertrustbundles.certificates.k8s.io": lambda _name: [],
     **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_errors),
 }
-"""`Resource.key` -> rule of object names; names of other kinds are DNS subdomains.
+"""`Resource.storage_key` -> rule of object names; names of other kinds are DNS subdomains.
 
 The rule for ClusterTrustBundles depends on their spec, so that their own validation has it.
 """
@@ -74,7 +74,10 @@ def _name_errors(resource: Resource, object_metadata: Object) -> list[FieldError
 
 
 def _prefix_as_name(prefix: str) -> str:
-    """A generateName in the form that is validated as name: a dash at the end counts as valid."""
+    """A generateName in the form that is validated as name: a dash at the end counts as valid.
+
+    As upstream's maskTrailingDash, it replaces the dash and the character before it.
+    """
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 

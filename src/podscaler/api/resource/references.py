@@ -1,7 +1,10 @@
-"""Validates references in specs: to objects by group, kind and name, to keys of ConfigMaps and Secrets, to controllers.
+"""Validates references in specs: to objects by group, kind and name, to keys of ConfigMaps, to controllers by a name.
 
-Called by the validation in `podscaler.api.kinds`. `path` is that of the field. `Object` arguments are the parts of
-specs that refer: `{"kind": "Deployment", "name": "a"}`.
+    kind_and_name_errors({"kind": "Deployment", "name": ""}, "spec.scaleTargetRef")
+    [FieldError("FieldValueRequired", "spec.scaleTargetRef.name", "Required value")]
+
+Called by the validation in `podscaler.api.kinds`. `path` is that of the field in errors. A `reference` is the part of a
+spec that refers to an object, as JSON object.
 
 Source: docs/spec/api.md 2.3 (spec), 2.5 (Name rules); kube-apiserver's messages (golden captures).
 """
@@ -19,11 +22,11 @@ _CONFIG_KEY_MESSAGE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
     "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
-_DOMAIN_PATH_TEXT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_DOMAIN_PATH = re.compile(_DOMAIN_PATH_TEXT)
+_PATH_IN_DOMAIN_TEXT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATH_IN_DOMAIN = re.compile(_PATH_IN_DOMAIN_TEXT)
 
 
-def name_errors(reference: Object, path: str) -> list[FieldError]:
+def kind_and_name_errors(reference: Object, path: str) -> list[FieldError]:
     """The field errors of `kind` and `name` of a reference: missing, or no segment of a URL path."""
     errors = []
     for field in ("kind", "name"):
@@ -32,35 +35,38 @@ def name_errors(reference: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def version_errors(version: str, path: str) -> list[FieldError]:
-    """The field error of an `apiVersion` with more than one slash."""
-    return checks.holds(version.count("/") <= 1, path, version, f"unexpected GroupVersion string: {version}")
+def api_version_errors(api_version: str, path: str) -> list[FieldError]:
+    """The field error of an `apiVersion` (`apps/v1`) with more than one slash."""
+    message = f"unexpected GroupVersion string: {api_version}"
+    return checks.holds(api_version.count("/") <= 1, path, api_version, message)
 
 
-def local_errors(reference: Object, path: str) -> list[FieldError]:
-    """The field errors of a reference by `apiGroup` (may be missing), `kind` and `name`."""
+def typed_local_errors(reference: Object, path: str) -> list[FieldError]:
+    """The field errors of a TypedLocalObjectReference: of its `apiGroup` (may be missing), `kind` and `name`."""
     errors = checks.well_formed_if_set(reference.get("apiGroup"), f"{path}.apiGroup", names.dns_subdomain_errors)
-    return errors + name_errors(reference, path)
+    return errors + kind_and_name_errors(reference, path)
 
 
 def config_key_messages(key: str) -> list[str]:
-    """kube-apiserver's messages about a key of a ConfigMap or Secret, which may become a file name."""
+    """kube-apiserver's messages about a key of a ConfigMap or Secret, which may become a file name; empty if valid."""
     is_long = len(key.encode()) > _CONFIG_KEY_MAX_BYTES
     messages = [f"must be no more than {_CONFIG_KEY_MAX_BYTES} characters"] if is_long else []
     if not _CONFIG_KEY.fullmatch(key):
         messages.append(_CONFIG_KEY_MESSAGE)
     if key in (".", ".."):
-        return [*messages, f"may not be '{key}'"]
-    return [*messages, "may not start with '..'"] if key.startswith("..") else messages
+        messages.append(f"may not be '{key}'")
+    elif key.startswith(".."):
+        messages.append("may not start with '..'")
+    return messages
 
 
 def domain_path_errors(name: str, path: str) -> list[FieldError]:
-    """The field errors of a name such as `acme.io/foo`: a domain, and a path within it."""
+    """The field errors of the name of a controller, such as `acme.io/foo`: a domain, and a path within it."""
     if not name:
         return [required(path)]
     domain, _, path_in_domain = name.partition("/")
     if not domain or not path_in_domain:
         return [invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     errors = checks.well_formed(domain, path, names.dns_subdomain_errors)
-    message = f"Invalid path (regex used for validation is '{_DOMAIN_PATH_TEXT}')"
-    return errors + checks.holds(_DOMAIN_PATH.fullmatch(path_in_domain), path, path_in_domain, message)
+    message = f"Invalid path (regex used for validation is '{_PATH_IN_DOMAIN_TEXT}')"
+    return errors + checks.holds(_PATH_IN_DOMAIN.fullmatch(path_in_domain), path, path_in_domain, message)

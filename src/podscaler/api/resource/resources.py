@@ -53,7 +53,7 @@ class Version:
     Attributes:
         version: `v1`, `v2`, ...
         message: the name of the object in `api.schema.schema`: `autoscaling/v2.HorizontalPodAutoscaler`; empty for
-            kinds without schema (custom resources), which have the last three attributes instead.
+            kinds without schema (custom resources), which have `decode`, `openapi` and `fields_type` instead.
         default: sets this version's API defaults, in place.
         to_storage: converts a decoded and defaulted object to the storage version (may return its argument).
         from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.

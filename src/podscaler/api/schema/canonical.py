@@ -55,7 +55,7 @@ def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Obj
     Raises:
         KeyError: the schema does not have `message`.
     """
-    rules = _rules(message)
+    rules = _rules_of_message(message)
     canonical_object: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
     stored_members = stored or {}
     for name, rule in rules.items():
@@ -88,12 +88,12 @@ def _canonical_elements(value: Any, rule: _Rule) -> Any:
 
 
 @cache
-def _rules(message: str) -> dict[str, _Rule]:
+def _rules_of_message(message: str) -> dict[str, _Rule]:
     """Field of a message -> its rule."""
-    return {field.name: _rule(field) for field in schema.get_message(message).json_fields()}
+    return {field.name: _rule_of_field(field) for field in schema.get_message(message).json_fields()}
 
 
-def _rule(field: Field) -> _Rule:
+def _rule_of_field(field: Field) -> _Rule:
     """How a field is written: whether it is there without value, and as what."""
     target = None if field.is_scalar else schema.get_message(field.type)
     is_struct = target is not None and not _is_own_form(target)

@@ -7,8 +7,8 @@ The only source of facts about types for decoding, protobuf, OpenAPI, server-sid
 named by the last two parts of the Go package and the type. A new kind or field: `tools/type_facts` writes the files.
 
 Invariants: files are read once, one per Go package, when a message of that package is first needed (about 1 ms for
-core/v1; `preload` does it ahead of time); messages and fields are immutable; fields are in the order of the Go struct,
-which is the order of JSON output; unknown names, which clients may send, are not cached without bound.
+core/v1); messages and fields are immutable; fields are in the order of the Go struct, which is the order of JSON
+output; unknown names, which clients may send, are not cached without bound.
 
 Source: k8s.io/api, apimachinery, apiextensions-apiserver and metrics v0.37.0, read by tools/type_facts; by hand, since
 no longer published there: autoscaling v2beta2, v2beta1 and v2alpha1, extensions/v1beta1 (docs/spec/api.md 6 (Older
@@ -204,9 +204,9 @@ def find_kind(api_version: str, kind: str) -> str | None:
     The kinds of options (DeleteOptions, ...) exist in every group.
     """
     group, _, version = api_version.rpartition("/")
-    package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
+    package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
     is_of_core = not group and find_message(f"core/{version}.{kind}") is not None
     if kind in _OPTIONS_KINDS or not (group or is_of_core):  # meta/v1.Status has the apiVersion v1, too
         package, version = "meta", "v1"
@@ -235,7 +235,7 @@ def go_name(message: str) -> str:
 
 
 def reachable(names: Iterable[str]) -> set[str]:
-    """The names of the given messages and of all messages to which they refer, directly or not."""
+    """The names of the given messages and of all messages to which they refer, directly or not. Raises KeyError."""
     reachable_names: set[str] = set()
     pending_names = list(names)
     while pending_names:
@@ -245,8 +245,3 @@ def reachable(names: Iterable[str]) -> set[str]:
         reachable_names.add(name)
         pending_names.extend(field.type for field in get_message(name).fields if not field.is_scalar)
     return reachable_names
-
-
-def preload(names: Iterable[str]) -> None:
-    """Reads the files that these messages need now, so that no request waits for it."""
-    reachable(names)

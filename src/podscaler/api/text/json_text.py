@@ -30,12 +30,12 @@ TOO_DEEP = "exceeded max depth"
 
 _INT64_DIGITS = 19
 """Texts of at most this length, with the sign, are integers of 64 bits; of longer ones only some are."""
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
 _EXPONENT_BELOW = 1e-6
 _EXPONENT_FROM = 1e21
 """Go writes smaller and larger numbers with an exponent."""
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -79,7 +79,7 @@ def parse(body: bytes) -> Any:
         raise DecodeError(json_syntax.find_error(body)) from None
     except RecursionError:
         raise DecodeError(TOO_DEEP) from None
-    return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
+    return _without_lone_surrogates(value) if _SURROGATE_ESCAPE.search(text) else value
 
 
 def decode_utf8(text: bytes) -> str:
@@ -155,16 +155,16 @@ _DECODER = json.JSONDecoder(
 def _without_lone_surrogates(value: Any) -> Any:
     """The value with U+FFFD in place of each half of a surrogate pair, as Go reads them."""
     if isinstance(value, str):
-        return _SURROGATES.sub("\ufffd", value)
+        return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [_without_lone_surrogates(member) for member in value]
     if isinstance(value, Repeated):
         return _object_of_pairs(
-            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.pairs]
+            [(_LONE_SURROGATE.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.pairs]
         )
     if isinstance(value, dict):
         return _object_of_pairs(
-            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.items()]
+            [(_LONE_SURROGATE.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.items()]
         )
     return value
 

@@ -141,8 +141,8 @@ class SyncLine(Wire, frozen=True):
     gone: bool = False
 
 
-_HEADER = msgspec.json.Decoder(RecordingHeader)
-_LINE = msgspec.json.Decoder(RecordingLine)
+_HEADER_DECODER = msgspec.json.Decoder(RecordingHeader)
+_LINE_DECODER = msgspec.json.Decoder(RecordingLine)
 _ENCODER = msgspec.json.Encoder()
 _TOO_DEEP = "the line is nested too deeply"
 
@@ -150,7 +150,7 @@ _TOO_DEEP = "the line is nested too deeply"
 def read_header(text: bytes) -> RecordingHeader:
     """The header in a recording's first line. Raises RecordingError."""
     try:
-        header = _HEADER.decode(text)
+        header = _HEADER_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(f"not the header of a recording: {error}") from None
     except RecursionError:
@@ -163,7 +163,7 @@ def read_header(text: bytes) -> RecordingHeader:
 def read_line(text: bytes) -> RecordingLine:
     """A line after the first one. Raises RecordingError."""
     try:
-        line = _LINE.decode(text)
+        line = _LINE_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
     except RecursionError:

@@ -51,7 +51,7 @@ def _replica_order_errors(spec: Object) -> list[FieldError]:
 def _target_errors(target: Object, old_target: Object | None) -> list[FieldError]:
     """Field errors of `scaleTargetRef`; `old_target` is the stored one, whose apiVersion may stay."""
     path = "spec.scaleTargetRef"
-    errors = references.name_errors(target, path)
+    errors = references.kind_and_name_errors(target, path)
     is_same_version = old_target is not None and all(
         target.get(key, "") == old_target.get(key, "") for key in ("kind", "apiVersion")
     )
@@ -61,7 +61,7 @@ def _target_errors(target: Object, old_target: Object | None) -> list[FieldError
 def _target_version_errors(target: Object, path: str) -> list[FieldError]:
     """Errors of the target's apiVersion, which names a group for all kinds but ReplicationController."""
     version = target.get("apiVersion", "")
-    if form_errors := references.version_errors(version, path):
+    if form_errors := references.api_version_errors(version, path):
         return form_errors
     if target.get("kind") == "ReplicationController" or not _has_no_group(version):
         return []
@@ -213,9 +213,9 @@ def _source_errors(source: Object, source_field: str, path: str, trusts_object_v
 def _object_errors(source: Object, path: str, trusts_object_versions: bool) -> list[FieldError]:
     """Field errors of an Object source: the described object, the metric and its target."""
     described_object = source.get("describedObject") or {}
-    errors = references.name_errors(described_object, f"{path}.describedObject")
+    errors = references.kind_and_name_errors(described_object, f"{path}.describedObject")
     if not trusts_object_versions:
-        errors += references.version_errors(
+        errors += references.api_version_errors(
             described_object.get("apiVersion", ""), f"{path}.describedObject.apiVersion"
         )
     target = source.get("target") or {}

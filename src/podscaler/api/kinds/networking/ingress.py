@@ -126,7 +126,7 @@ def _backend_errors(backend: Object, path: str) -> list[FieldError]:
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
-        return references.local_errors(resource, f"{path}.resource")
+        return references.typed_local_errors(resource, f"{path}.resource")
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")

@@ -40,7 +40,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
     """Errors of the reference to the parameters; the namespace must be set if the scope is Namespace, else not."""
     scope, namespace = parameters.get("scope", ""), parameters.get("namespace")
-    errors = references.local_errors(parameters, path)
+    errors = references.typed_local_errors(parameters, path)
     if scope not in _SCOPES:
         errors.append(not_supported(f"{path}.scope", scope, _SCOPES))
     elif scope == "Cluster" and namespace is not None:
