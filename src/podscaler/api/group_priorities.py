@@ -6,7 +6,7 @@
 
 Called by discovery, which lists groups by falling priority, and by the controller that registers groups as APIServices.
 Where two groups have the same plural, `kubectl get PLURAL` uses the group of the higher priority. A new built-in group:
-add it to `_BUILT_IN_GROUPS`.
+add it to `_GROUP_PRIORITIES`.
 
 Source: the priorities with which kube-apiserver registers its own groups. Differs: `extensions`, which it no longer
 serves, has the priority of the metrics APIs.
@@ -29,13 +29,13 @@ class Priority(NamedTuple):
 
 METRICS_SERVER = Priority(100, 100)
 """The priority with which metrics servers register their groups."""
-OTHER_GROUPS = frozenset({"custom.metrics.k8s.io", "extensions", "external.metrics.k8s.io", "metrics.k8s.io"})
+LOWEST_PRIORITY_GROUPS = frozenset({"custom.metrics.k8s.io", "extensions", "external.metrics.k8s.io", "metrics.k8s.io"})
 """The groups with the priority METRICS_SERVER."""
 CUSTOM_RESOURCES = Priority(1000, 100)
 """The priority of every group of a CustomResourceDefinition."""
 
 _API_REGISTRATION = Priority(20_000, 1000)
-_BUILT_IN_GROUPS = {
+_GROUP_PRIORITIES = {
     "": 18_000,
     "apps": 17_800,
     "events.k8s.io": 17_750,
@@ -56,8 +56,8 @@ _BUILT_IN_GROUPS = {
     "discovery.k8s.io": 16_200,
 }
 """Group name -> `Priority.group`; "" is the core group."""
-_DEFAULT_VERSION = 15
-_OTHER_VERSIONS = {
+_DEFAULT_VERSION_PRIORITY = 15
+_VERSION_PRIORITIES = {
     ("", "v1"): 1,
     ("autoscaling", "v2"): 30,
     ("autoscaling", "v2beta1"): 9,
@@ -69,9 +69,9 @@ def of_version(group: str, version: str) -> Priority:
     """The priority of a group and version; CUSTOM_RESOURCES for a group that is not built in."""
     if group == "apiregistration.k8s.io":
         return _API_REGISTRATION
-    if group in OTHER_GROUPS:
+    if group in LOWEST_PRIORITY_GROUPS:
         return METRICS_SERVER
-    group_priority = _BUILT_IN_GROUPS.get(group)
+    group_priority = _GROUP_PRIORITIES.get(group)
     if group_priority is None:
         return CUSTOM_RESOURCES
-    return Priority(group_priority, _OTHER_VERSIONS.get((group, version), _DEFAULT_VERSION))
+    return Priority(group_priority, _VERSION_PRIORITIES.get((group, version), _DEFAULT_VERSION_PRIORITY))

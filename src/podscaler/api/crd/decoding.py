@@ -18,7 +18,7 @@ from podscaler.api.text import json_text, quoting
 from podscaler.api.text.json_text import DecodeError, Repeated
 
 OBJECT_META = "meta/v1.ObjectMeta"
-ANYTHING = Structural(preserves_unknown=True)
+_ANY_FIELDS = Structural(preserves_unknown=True)
 """The schema of any object: nothing is pruned."""
 
 
@@ -38,7 +38,7 @@ def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decode
     problems += unknown_fields
     api_version = plain.get("apiVersion")
     is_of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
-    schema = schemas.get(str(api_version), pruning.NOTHING) if is_of_group else ANYTHING
+    schema = schemas.get(str(api_version), pruning.NO_FIELDS) if is_of_group else _ANY_FIELDS
     problems += [f"unknown field {quoting.quoted(path)}" for path in pruning.prune(plain, schema)]
     defaulting.drop_nulls(plain, schema)
     problems += decode_embedded_metadata(plain, schema)

@@ -19,7 +19,7 @@ _API_VERSION = "APIVersion defines which version of the schema this representati
 _KIND = "The REST resource that this object represents."
 
 
-def message(group: str, version: str, kind: str) -> str:
+def message_name(group: str, version: str, kind: str) -> str:
     """The name that replaces the name of a message for a custom kind: `custom:com.example.v1.Widget`."""
     return f"{openapi_schemas.CUSTOM}{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
@@ -34,7 +34,7 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         list_kind: of its lists.
     """
     schema_name, list_name = (
-        openapi_schemas.name(message(gvk["group"], gvk["version"], kind)) for kind in (gvk["kind"], list_kind)
+        openapi_schemas.name(message_name(gvk["group"], gvk["version"], kind)) for kind in (gvk["kind"], list_kind)
     )
     published = _publish_schema(schema)
     properties = {**(published.get("properties") or {}), **_object_properties()}

@@ -16,7 +16,7 @@ from typing import Any
 from podscaler.api.crd.structural import META_FIELDS, Structural
 from podscaler.api.resource.resources import Object
 
-NOTHING = Structural()
+NO_FIELDS = Structural()
 """The schema without fields: everything is pruned."""
 
 
@@ -30,7 +30,7 @@ def prune(obj: Object, schema: Structural) -> list[str]:
 def _prune_value(value: Any, schema: Structural | None, path: str, pruned_paths: list[str]) -> None:
     """Remove unknown fields of a value and all below it; their paths are added to `pruned_paths`."""
     if isinstance(value, dict):
-        _prune_members(value, schema or NOTHING, path, pruned_paths)
+        _prune_members(value, schema or NO_FIELDS, path, pruned_paths)
     elif isinstance(value, list):
         items = schema.items if schema else None
         if schema is not None and schema.preserves_unknown and items is None:

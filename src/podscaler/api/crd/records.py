@@ -347,7 +347,7 @@ def _make_strategy(crd_version: _DefinitionVersion, stored_version: _DefinitionV
 
 
 def _prepare_create(crd_version: _DefinitionVersion, new: Object) -> None:
-    """Remove the status, which only its subresource can write. Raises StatusError 403 if the definition terminates."""
+    """Remove a status that has its own subresource. Raises StatusError 403 while the definition is being deleted."""
     if "deletionTimestamp" in crd_version.crd["metadata"]:
         name, group, plural = new["metadata"].get("name", ""), crd_version.group, crd_version.names["plural"]
         reason = "create not allowed while custom resource definition is terminating"

@@ -46,9 +46,9 @@ def escape(name: str) -> str:
 
 
 def with_object_fields(schema: Structural) -> Structural:
-    """The schema of a whole (or embedded) object, with the fields that rules can read although it need not have them.
+    """The schema of a whole (or embedded) object, with the fields that rules can read even if it does not declare them.
 
-    These are apiVersion, kind, and metadata with its name and generateName, unless the schema declares these two.
+    These are apiVersion, kind and metadata, reduced to name and generateName unless the schema declares both of them.
     """
     declared_metadata = schema.properties.get("metadata")
     declares_names = declared_metadata is not None and {"name", "generateName"} <= declared_metadata.properties.keys()

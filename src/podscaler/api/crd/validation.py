@@ -28,7 +28,7 @@ def field_errors(new: Object, old: Object | None, schema: Structural) -> list[Fi
 
 
 def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
-    """The field errors of the part of an object at `path`, for example of a default."""
+    """The field errors of the part of an object at `path`; called for defaults, by the validation of definitions."""
     return _node_findings(value, ABSENT, schema, path).errors
 
 
@@ -68,7 +68,7 @@ def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> Sche
 
 
 def _element_findings(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """The findings about a list: those of its elements, then of its length."""
+    """The findings about a list: those of its elements, then those of the list itself."""
     findings = SchemaFindings()
     if schema.items is not None:
         old_by_key = _elements_by_key(old, schema)
@@ -158,6 +158,7 @@ def _all_of_findings(value: Any, schema: Structural, path: str) -> SchemaFinding
 
 
 def _not_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by `not`: an error if the value is valid by its schema."""
     if schema.none_of is None or not _node_findings(value, ABSENT, schema.none_of, path).is_valid:
         return SchemaFindings()
     return SchemaFindings([schema_errors.without_path(f'"{path}" must not validate the schema (not)')])

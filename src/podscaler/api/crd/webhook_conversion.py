@@ -36,7 +36,7 @@ class ConversionNeeded(PodscalerError):
         objects: what to convert; not empty.
         api_version: the wanted version.
         stored_revision: the resourceVersion of the stored object that a write has to convert; 0 for other objects.
-        is_optional: whether the step can do without: where the conversion fails, it is run again, and `has_failed`.
+        is_optional: whether the step can do without: it is run again after a failed conversion, and calls `has_failed`.
     """
 
     def __init__(self, webhook: Object, objects: Sequence[Object], api_version: str) -> None:

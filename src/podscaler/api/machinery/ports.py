@@ -1,4 +1,4 @@
-"""Validates port numbers, port names and protocols; `path` is that of the field (`spec.ports[0].port`).
+"""Validates port numbers, port names and protocols; `path` is that of the field in errors (`spec.ports[0].port`).
 
 Called by the validation of pods, services, ingresses and network policies.
 
@@ -15,7 +15,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PORT_MAX = 65_535
 _OUT_OF_RANGE = "must be between 1 and 65535, inclusive"
 _NAME = re.compile(r"[-a-z0-9]+")
-_NAME_MAX_LENGTH = 15
+_NAME_MAX_CHARACTERS = 15
 
 
 def number_errors(port: int, path: str) -> list[FieldError]:
@@ -30,9 +30,9 @@ def protocol_errors(protocol: str, path: str) -> list[FieldError]:
     return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
 
 
-def name_errors(name: str) -> list[str]:
-    """kube-apiserver's messages about the name of a port, which must be an IANA service name; no field errors."""
-    messages = [] if len(name) <= _NAME_MAX_LENGTH else ["must be no more than 15 characters"]
+def name_messages(name: str) -> list[str]:
+    """kube-apiserver's messages about the name of a port, which must be an IANA service name; empty if it is valid."""
+    messages = [] if len(name) <= _NAME_MAX_CHARACTERS else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
         messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", name):
@@ -48,4 +48,4 @@ def target_errors(target: Any, path: str) -> list[FieldError]:
     """The field errors of a reference to a port, by number (int) or by name."""
     if isinstance(target, int):
         return number_errors(target, path)
-    return [invalid(path, target, message) for message in name_errors(str(target))]
+    return [invalid(path, target, message) for message in name_messages(str(target))]

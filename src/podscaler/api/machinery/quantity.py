@@ -246,7 +246,7 @@ def milli(quantity_text: str) -> int:
     if unit is not None:
         max_digits, multiplier, divisor = unit
         if len(digits) <= max_digits and digits.isdigit() and digits.isascii():
-            return -(-int(digits) * multiplier // divisor)
+            return -(-int(digits) * multiplier // divisor)  # as `_divide_up`, without the call
     return parse(quantity_text).milli_value()
 
 

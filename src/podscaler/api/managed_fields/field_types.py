@@ -97,15 +97,15 @@ def _get_deduced() -> FieldType:
 
 
 def _get_anything() -> FieldType:
-    return ANYTHING
+    return _ANYTHING
 
 
 STRING = FieldType(scalar="string")
 UNTYPED = FieldType(scalar="untyped")
-ANYTHING = FieldType("untyped", ListType(_get_anything), MapType(_declares_nothing, _get_anything, atomic=True))
-"""A value without a schema that has one owner."""
+_ANYTHING = FieldType("untyped", ListType(_get_anything), MapType(_declares_nothing, _get_anything, atomic=True))
+"""A value without a schema that has one owner (kube-openapi's `__untyped_atomic_`)."""
 DEDUCED = FieldType("untyped", ListType(_get_anything), MapType(_declares_nothing, _get_deduced))
-"""A value without a schema: fields of maps have owners, lists are atomic."""
+"""A value without a schema: fields of maps have owners, lists are atomic (kube-openapi's `__untyped_deduced_`)."""
 FREE_OBJECT = map_of(_get_deduced)
 """An object whose members have no schema."""
 WHOLE_OBJECT = map_of(_get_deduced, atomic=True)

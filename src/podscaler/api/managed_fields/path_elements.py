@@ -57,7 +57,7 @@ def parse(element_text: str) -> str:
     if prefix == "f:":
         return element_text
     if prefix not in ("k:", "v:", "i:"):
-        is_of_unknown_kind = prefix[1:] == ":"  # another letter, which a later version may define
+        is_of_unknown_kind = prefix[1:] == ":"  # another letter: a later version may define it
         if not is_of_unknown_kind:
             raise ElementError(f"no step of a path: {element_text}")
         return ""

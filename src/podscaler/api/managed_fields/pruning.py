@@ -1,8 +1,8 @@
 """Removes from an applied object the fields that its manager applied before, does not apply now, and no other owns.
 
-Called by `applying` after the merge. Three steps: all fields of the manager's last configuration are removed, with what
-is below them; those that any manager owns now are added back; so are those that were removed, but are not in the last
-configuration (dangling: below one of its fields, without an owner).
+Called by `applying` after the merge. Three steps: all fields of the manager's last configuration are removed, with
+their declared ancestors and all fields below these; those that any manager owns now are added back; so are those that
+have no owner and are not in the last configuration (dangling).
 
 Source: structured-merge-diff's Updater (prune, addBackOwnedItems, addBackDanglingItems) and RemoveItems.
 """

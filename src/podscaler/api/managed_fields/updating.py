@@ -139,7 +139,10 @@ class Changes:
         self._changes_by_version: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
-        """The changed fields in a version, without `Versions.ignored`; None if it is not served. ConversionError."""
+        """The changed fields in a version, without the ignored ones; None if it is not served.
+
+        Raises ConversionError.
+        """
         if version not in self._changes_by_version:
             self._changes_by_version[version] = self._compare(version)
         return self._changes_by_version[version]

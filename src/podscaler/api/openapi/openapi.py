@@ -172,7 +172,7 @@ def _paths_of_resources(
         for version_of_resource in resource.versions:
             if (resource.group, version_of_resource.version) == (group, version):
                 schemas = version_of_resource.openapi() if version_of_resource.openapi is not None else {}
-                message = version_of_resource.message or custom_openapi.message(group, version, resource.kind)
+                message = version_of_resource.message or custom_openapi.message_name(group, version, resource.kind)
                 yield replace(_paths_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):

@@ -34,9 +34,9 @@ def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def definition(schema: Json) -> Json:
-    """One definition: a reference keeps its description and extensions, alternatives become strings, defaults go.
+    """One definition: a reference keeps its description and extensions; alternatives become strings; without defaults.
 
-    A kind whose unknown fields are preserved has no properties: kubectl refuses what they do not name.
+    A kind whose unknown fields are preserved has no properties: kubectl would reject fields that these do not name.
     """
     description_members = {"description": schema["description"]} if schema.get("description") else {}
     referenced_name = _referenced_name(schema)

@@ -42,7 +42,7 @@ def api_version_errors(api_version: str, path: str) -> list[FieldError]:
 
 
 def typed_local_errors(reference: Object, path: str) -> list[FieldError]:
-    """The field errors of a TypedLocalObjectReference: of its `apiGroup` (may be missing), `kind` and `name`."""
+    """The field errors of a reference like TypedLocalObjectReference: `apiGroup` (may be missing), `kind`, `name`."""
     errors = checks.well_formed_if_set(reference.get("apiGroup"), f"{path}.apiGroup", names.dns_subdomain_errors)
     return errors + kind_and_name_errors(reference, path)
 

@@ -177,12 +177,12 @@ def plain(value: Any) -> Any:
     return _with_numbers(value, plain_number)
 
 
-def representable(value: Any) -> Any:
+def plain_where_finite(value: Any) -> Any:
     """As `plain`, but numbers beyond a float64 stay `Number`; the decoder of the field reports them."""
     return _with_numbers(value, lambda number: number if number in _INFINITE else plain_number(number))
 
 
-def shown(value: Any) -> str:
+def literal_text(value: Any) -> str:
     """The JSON text of a parsed value, with numbers beyond a float64 as the client wrote them."""
     return encode(_with_numbers(value, _literal)).decode()
 

@@ -43,16 +43,16 @@ class ManifestDocument:
     repeated: str = ""
 
     @property
-    def head(self) -> bytes:
-        """The marker line (`---`) before the document, with its comment; empty without one."""
+    def marker_line(self) -> bytes:
+        """The line `---` before the document, with its comment; empty without one."""
         if not _MARKER.match(self.text):
             return b""
-        marker_line = _MARKER_LINE.match(self.text)
-        return marker_line[0] if marker_line else b"---\n"
+        line = _MARKER_LINE.match(self.text)
+        return line[0] if line else b"---\n"  # the document may begin in the line of the marker: `--- {a: 1}`
 
     @property
-    def tail(self) -> bytes:
-        """The end marker (`...`), empty without one."""
+    def end_marker(self) -> bytes:
+        """The line `...` after the document; empty without one."""
         return b"...\n" if _END_MARKER.search(self.text) else b""
 
 

@@ -196,7 +196,7 @@ def _document_text(document: ManifestDocument, converted: Any, output_format: Fo
     """A converted document, encoded, with the document markers or the white space around the former text."""
     encoded = _encoded(json_text.plain(converted), output_format)
     if output_format == "yaml":
-        return document.head + encoded + document.tail
+        return document.marker_line + encoded + document.end_marker
     leading_space = document.text[: len(document.text) - len(document.text.lstrip())]
     return leading_space + encoded.rstrip(b"\n")
 

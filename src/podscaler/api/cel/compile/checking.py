@@ -120,7 +120,7 @@ class Checker:
     def _report_undeclared(self, offset: int, name: str) -> Type:
         return self._report(offset, f"undeclared reference to '{name}' (in container '')")
 
-    def _find(self, name: str) -> Type | None:
+    def _resolve_ident(self, name: str) -> Type | None:
         """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None.
 
         Adds the identifier to `used` if it is found.
@@ -134,13 +134,13 @@ class Checker:
         return None
 
     def _check_ident(self, node: Ident) -> Type:
-        variable = self._find(node.name)
+        variable = self._resolve_ident(node.name)
         return variable if variable is not None else self._report_undeclared(node.offset, node.name)
 
     def _check_select(self, node: Select) -> Type:
         """The type of `a.b.c`: of a variable with that dotted name if one is declared, else of a field of `a.b`."""
         name = dotted_name(node)
-        variable = self._find(name) if name else None
+        variable = self._resolve_ident(name) if name else None
         if variable is not None and not node.is_test:
             return variable
         member_type = self._check_member(node.offset, node.operand, node.field)
@@ -149,24 +149,24 @@ class Checker:
     def _check_member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
         """The type of `operand.field`; optional if the operand is, or with `is_optional` (`operand.?field`)."""
         operand_type = types.resolve(self._bindings, self._check(operand))
-        target = operand_type.params[0] if operand_type.name == types.OPTIONAL else operand_type
-        member_type = self._check_field(offset, types.resolve(self._bindings, target), field)
+        container_type = operand_type.type_args[0] if operand_type.name == types.OPTIONAL else operand_type
+        member_type = self._check_field(offset, types.resolve(self._bindings, container_type), field)
         is_result_optional = operand_type.name == types.OPTIONAL or is_optional
         return types.optional_of(member_type) if is_result_optional else member_type
 
-    def _check_field(self, offset: int, target: Type, field: str) -> Type:
-        """The type of a field of a value; DYN if the fields of the target's type are not known."""
-        if target.fields is not None:
-            field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
+    def _check_field(self, offset: int, container_type: Type, field: str) -> Type:
+        """The type of a field of a value; DYN if the fields of its type are not known."""
+        if container_type.fields is not None:
+            field_type = container_type.fields.get(field) or container_type.fields.get(KEYWORDS.get(field, ""))
             return field_type if field_type is not None else self._report(offset, f"undefined field '{field}'")
-        if target.name == "map":
-            return target.params[1]
-        if target.is_param:
-            self._bind(DYN, target)
-        elif "." in target.name:
-            self._report(offset, f"unexpected failed resolution of '{target}'")
-        elif not types.is_dynamic(target):
-            self._report(offset, f"type '{target}' does not support field selection")
+        if container_type.name == "map":
+            return container_type.type_args[1]
+        if container_type.is_param:
+            self._bind(DYN, container_type)
+        elif "." in container_type.name:
+            self._report(offset, f"unexpected failed resolution of '{container_type}'")
+        elif not types.is_dynamic(container_type):
+            self._report(offset, f"type '{container_type}' does not support field selection")
         return DYN
 
     def _check_call(self, node: Call) -> Type:
@@ -232,10 +232,12 @@ class Checker:
             if cel_type.name not in type_variables:
                 type_variables[cel_type.name] = self._new_param()
             return type_variables[cel_type.name]
-        if not cel_type.params:
+        if not cel_type.type_args:
             return cel_type
         return Type(
-            cel_type.name, tuple(self._instantiate(param, type_variables) for param in cel_type.params), cel_type.fields
+            cel_type.name,
+            tuple(self._instantiate(type_arg, type_variables) for type_arg in cel_type.type_args),
+            cel_type.fields,
         )
 
     def _new_param(self) -> Type:
@@ -256,7 +258,7 @@ class Checker:
     def _check_map(self, node: MapLiteral) -> Type:
         """The type of a map: those of its keys and values, if they have one in common each.
 
-        A message is reported as undeclared: Kubernetes has no message types.
+        A message is reported as undeclared: there are no message types (`environment`).
         """
         if node.name:
             for map_entry in node.entries:
@@ -281,7 +283,7 @@ class Checker:
         """The type in an optional value, for `[?x]` and `{?k: x}`; reports an issue if it is not optional."""
         optional_type = types.resolve(self._bindings, optional_type)
         if optional_type.name == types.OPTIONAL:
-            return optional_type.params[0]
+            return optional_type.type_args[0]
         if not types.is_dynamic(optional_type):
             self._report_mismatch(node, types.optional_of(optional_type), optional_type)
         return optional_type
@@ -322,9 +324,9 @@ class Checker:
     def _loop_variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
         """The types of the variables that run over `source`."""
         if source.name == "list":
-            element_types = (INT, source.params[0]) if len(node.names) == 2 else source.params
+            element_types = (INT, source.type_args[0]) if len(node.names) == 2 else source.type_args
         elif source.name == "map":
-            element_types = source.params
+            element_types = source.type_args
         elif source.is_param or types.is_dynamic(source):
             self._bind(DYN, source)
             element_types = (DYN, DYN)

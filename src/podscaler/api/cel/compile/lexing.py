@@ -54,6 +54,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))""", re.DOTALL
 )
+r"""The groups: the digits after `\x`, `\X`, `\u`, `\U`, those of an octal escape, or any other character."""
 _CONTROL_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _ESCAPED_AS_THEMSELVES = frozenset("\\?\"'`")
 INT64_TOO_LARGE = 2**63
@@ -158,10 +159,10 @@ def _unescape_character(match: re.Match[str]) -> str:
 
 def _code_of_escape(match: re.Match[str]) -> int:
     """The number of the character or byte that an escape sequence stands for. Raises ValueError for an unknown one."""
-    for digits in match.groups()[:4]:
+    *hexadecimal, octal, simple = match.groups()
+    for digits in hexadecimal:
         if digits:
             return int(digits, 16)
-    octal, simple = match.group(5), match.group(6)
     if octal:
         return int(octal, 8)
     if simple in _CONTROL_ESCAPES:
@@ -178,6 +179,7 @@ def _parse_bytes(body: str) -> bytes:
     for match in _ESCAPE.finditer(body):
         encoded += body[position : match.start()].encode()
         code = _code_of_escape(match)
-        encoded += chr(code).encode() if match.group(3) or match.group(4) else bytes([code])
+        is_code_point = match.group(3) or match.group(4)  # \u or \U
+        encoded += chr(code).encode() if is_code_point else bytes([code])
         position = match.end()
     return bytes(encoded + body[position:].encode())

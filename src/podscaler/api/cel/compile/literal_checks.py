@@ -89,9 +89,9 @@ def _is_alike(expected: Type, element_type: Type) -> bool:
     """Whether two types are equal, where a type parameter equals every type."""
     if expected.is_param or element_type.is_param:
         return True
-    if expected.name != element_type.name or len(expected.params) != len(element_type.params):
+    if expected.name != element_type.name or len(expected.type_args) != len(element_type.type_args):
         return False
-    return all(_is_alike(*pair) for pair in zip(expected.params, element_type.params, strict=True))
+    return all(_is_alike(*pair) for pair in zip(expected.type_args, element_type.type_args, strict=True))
 
 
 def _argument_issues(node: Call) -> Iterator[Issue]:

@@ -13,6 +13,7 @@ Source: the CEL specification, "Evaluation"; cel-go's messages.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
@@ -111,9 +112,9 @@ def _has_member(container: Any, field: str) -> bool:
 
 
 def _get_member(container: Any, field: Any) -> Any:
-    """The value of a key of a map or an object (of an Optional: an Optional). Raises EvaluationError.
+    """The value of a key of a map or object (of an Optional: an Optional); reserved words are stored escaped.
 
-    Objects have members named like reserved words under their escaped names.
+    Raises EvaluationError.
     """
     if isinstance(container, Optional):
         return _get_optional_member(container, field)
@@ -133,10 +134,7 @@ def _key_text(key: Any) -> str:
 
 
 def _get_element(container: Any, index: Any) -> Any:
-    """`container[index]` (of an Optional: an Optional); a list accepts whole numbers, `1.0` too.
-
-    Raises EvaluationError.
-    """
+    """`container[index]`, as `_get_member`; a list accepts whole numbers, `1.0` too. Raises EvaluationError."""
     if isinstance(container, Optional):
         return _get_optional_member(container, index)
     if not isinstance(container, list):
@@ -151,7 +149,7 @@ def _get_element(container: Any, index: Any) -> Any:
 
 
 def _get_optional_member(container: Any, key: Any) -> Optional:
-    """`container[?key]` or `container.?key`: a member or element that may be absent, of a value or an Optional.
+    """`container[?key]` or `.?key`: a member or element that may be absent, also of an Optional.
 
     Raises EvaluationError.
     """
@@ -259,14 +257,6 @@ def _check_key(key: Any) -> Any:
     raise EvaluationError("unsupported key type")
 
 
-def _plan_and(left: Step, right: Step) -> Step:
-    return _plan_logic(left, right, decisive=False)
-
-
-def _plan_or(left: Step, right: Step) -> Step:
-    return _plan_logic(left, right, decisive=True)
-
-
 def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     """`&&` (`decisive` is False) or `||` (True): an operand with the decisive value is the result."""
 
@@ -350,8 +340,8 @@ def _plan_order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], St
 
 
 _OPERATORS: dict[str, Callable[..., Step]] = {  # CEL's name of an operator -> from the steps of its operands to its own
-    "_&&_": _plan_and,
-    "_||_": _plan_or,
+    "_&&_": partial(_plan_logic, decisive=False),
+    "_||_": partial(_plan_logic, decisive=True),
     "_?_:_": _plan_conditional,
     "!_": _plan_not,
     "-_": lambda operand: lambda scope: operators.negate(operand(scope)),

@@ -84,8 +84,8 @@ def join_tables(*tables: Table) -> dict[str, tuple[Overload, ...]]:
     return overloads_by_name
 
 
-def is_valid(parse: Function) -> Function:
-    """A function that returns False where `parse` raises EvaluationError for its arguments, else True."""
+def accepts(parse: Function) -> Function:
+    """The function whether `parse` accepts its arguments: False where it raises EvaluationError."""
 
     def call(*args: Any) -> bool:
         try:
@@ -125,10 +125,10 @@ def _split_types(types_text: str) -> list[str]:
 
 def _parse_type(type_text: str) -> Type:
     """The type of a text such as `list<int>`; a single letter is a type parameter."""
-    name, _, params_text = type_text.partition("<")
-    if params_text:
-        params = tuple(_parse_type(param_text) for param_text in _split_types(params_text[:-1]))
-        return Type(types.OPTIONAL if name == "optional" else name, params)
+    name, _, args_text = type_text.partition("<")
+    if args_text:
+        type_args = tuple(_parse_type(arg_text) for arg_text in _split_types(args_text[:-1]))
+        return Type(types.OPTIONAL if name == "optional" else name, type_args)
     if len(name) == 1:
         return Type(name, is_param=True)
     return Type(_KUBERNETES_TYPES.get(name, name))

@@ -8,7 +8,7 @@ Source: the documentation of Kubernetes' IP and CIDR libraries; messages of Go's
 
 import ipaddress
 
-from podscaler.api.cel.library.functions import is_valid, table
+from podscaler.api.cel.library.functions import accepts, table
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import Opaque
 from podscaler.api.text import quoting
@@ -119,7 +119,7 @@ def _is_link_local_multicast(ip: Opaque) -> bool:
 FUNCTIONS = table(
     {
         "ip(string) -> IP": _parse_ip,
-        "isIP(string) -> bool": is_valid(_parse_address),
+        "isIP(string) -> bool": accepts(_parse_address),
         ":ip.isCanonical(string) -> bool": lambda text: str(_parse_address(text)) == text,
         "IP.family() -> int": lambda ip: ip.value.version,
         "IP.isUnspecified() -> bool": lambda ip: ip.value.is_unspecified,
@@ -129,7 +129,7 @@ FUNCTIONS = table(
         "IP.isGlobalUnicast() -> bool": _is_global_unicast,
         "string(IP) -> string": lambda ip: str(ip.value),
         "cidr(string) -> CIDR": _parse_cidr,
-        "isCIDR(string) -> bool": is_valid(_parse_cidr),
+        "isCIDR(string) -> bool": accepts(_parse_cidr),
         "CIDR.containsIP(string) -> bool": _contains_ip,
         "CIDR.containsIP(IP) -> bool": _contains_ip,
         "CIDR.containsCIDR(string) -> bool": _contains_cidr,

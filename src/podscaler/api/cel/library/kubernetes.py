@@ -16,7 +16,7 @@ from functools import total_ordering
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from podscaler.api.cel.library.functions import Function, is_valid, table
+from podscaler.api.cel.library.functions import Function, accepts, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Opaque, Optional
@@ -274,7 +274,7 @@ FUNCTIONS = table(
     _FORMAT_FUNCTIONS
     | {
         "quantity(string) -> Quantity": _parse_quantity,
-        "isQuantity(string) -> bool": is_valid(_parse_quantity),
+        "isQuantity(string) -> bool": accepts(_parse_quantity),
         "sign(Quantity) -> int": lambda value: value.sign(),
         "Quantity.isGreaterThan(Quantity) -> bool": lambda left, right: right < left,
         "Quantity.isLessThan(Quantity) -> bool": lambda left, right: left < right,
@@ -288,8 +288,8 @@ FUNCTIONS = table(
         "Quantity.sub(int) -> Quantity": lambda left, number: _difference(left, Quantity(number)),
         "semver(string) -> Semver": _parse_semver,
         "semver(string, bool) -> Semver": _parse_semver,
-        "isSemver(string) -> bool": is_valid(_parse_semver),
-        "isSemver(string, bool) -> bool": is_valid(_parse_semver),
+        "isSemver(string) -> bool": accepts(_parse_semver),
+        "isSemver(string, bool) -> bool": accepts(_parse_semver),
         "Semver.isGreaterThan(Semver) -> bool": lambda left, right: right.value < left.value,
         "Semver.isLessThan(Semver) -> bool": lambda left, right: left.value < right.value,
         "Semver.compareTo(Semver) -> int": lambda left, right: _compare(left.value, right.value),
@@ -297,7 +297,7 @@ FUNCTIONS = table(
         "Semver.minor() -> int": lambda version: machinery_numbers.wrap64(version.value.minor),
         "Semver.patch() -> int": lambda version: machinery_numbers.wrap64(version.value.patch),
         "url(string) -> URL": _parse_url,
-        "isURL(string) -> bool": is_valid(_parse_url),
+        "isURL(string) -> bool": accepts(_parse_url),
         "URL.getScheme() -> string": _url_getter(lambda parts: parts.scheme),
         "URL.getHost() -> string": _url_getter(_get_host),
         "URL.getHostname() -> string": _url_getter(_get_hostname),

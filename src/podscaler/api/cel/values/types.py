@@ -5,8 +5,8 @@
 
 Called by `checking`, by the function libraries for their signatures, and by callers that declare variables.
 
-A type is a name with parameters: `list(string)`, `map(string, int)`, `optional_type(int)`. `dyn` (known at evaluation
-only) is assignable to and from every type.
+A type is a name with type arguments: `list(string)`, `map(string, int)`, `optional_type(int)`. `dyn` (known at
+evaluation only) is assignable to and from every type.
 
 Source: the CEL specification, "Type checking"; cel-go's assignability.
 """
@@ -21,18 +21,18 @@ class Type:
 
     Attributes:
         name: `int`, `list`, ..., the name of an object's or Kubernetes' own type (`net.IP`), or of a type parameter.
-        params: the types of elements, or of keys and values.
+        type_args: the types in parentheses: of elements, of keys and values, ...; empty for a type without.
         fields: the members of an object, by escaped name; None for everything else.
         is_param: whether it is a type parameter, which stands for any type.
     """
 
     name: str
-    params: tuple["Type", ...] = ()
+    type_args: tuple["Type", ...] = ()
     fields: Mapping[str, "Type"] | None = field(default=None, compare=False, hash=False)
     is_param: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.params))})" if self.params else self.name
+        return f"{self.name}({', '.join(map(str, self.type_args))})" if self.type_args else self.name
 
 
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
@@ -84,10 +84,10 @@ def resolve(bindings: Bindings, cel_type: Type, *, free_is_dynamic: bool = False
         cel_type = bindings[cel_type.name]
     if cel_type.is_param:
         return DYN if free_is_dynamic else cel_type
-    if not cel_type.params:
+    if not cel_type.type_args:
         return cel_type
-    params = tuple(resolve(bindings, param, free_is_dynamic=free_is_dynamic) for param in cel_type.params)
-    return Type(cel_type.name, params, cel_type.fields)
+    type_args = tuple(resolve(bindings, type_arg, free_is_dynamic=free_is_dynamic) for type_arg in cel_type.type_args)
+    return Type(cel_type.name, type_args, cel_type.fields)
 
 
 def find_bindings(bindings: Bindings, expected: Type, actual: Type) -> Bindings | None:
@@ -119,10 +119,10 @@ def _bind_if_assignable(bindings: Bindings, expected: Type, actual: Type) -> boo
     if NULL in (actual, expected):
         concrete = expected if actual == NULL else actual
         return concrete == NULL or concrete.name not in _NOT_NULLABLE
-    if expected.name != actual.name or len(expected.params) != len(actual.params):
+    if expected.name != actual.name or len(expected.type_args) != len(actual.type_args):
         return False
     return expected.name == TYPE or all(
-        _bind_if_assignable(bindings, *pair) for pair in zip(expected.params, actual.params, strict=True)
+        _bind_if_assignable(bindings, *pair) for pair in zip(expected.type_args, actual.type_args, strict=True)
     )
 
 
@@ -148,7 +148,7 @@ def _contains_param(bindings: Bindings, cel_type: Type, param: Type) -> bool:
         return True
     if cel_type.is_param:
         return cel_type.name in bindings and _contains_param(bindings, bindings[cel_type.name], param)
-    return any(_contains_param(bindings, param_type, param) for param_type in cel_type.params)
+    return any(_contains_param(bindings, type_arg, param) for type_arg in cel_type.type_args)
 
 
 def most_general(left: Type, right: Type) -> Type:
@@ -164,6 +164,6 @@ def _is_more_general(left: Type, right: Type) -> bool:
         return False
     if NULL in (left, right):
         return left != NULL or right == NULL
-    if left.name != right.name or len(left.params) != len(right.params):
+    if left.name != right.name or len(left.type_args) != len(right.type_args):
         return False
-    return all(_is_more_general(*pair) for pair in zip(left.params, right.params, strict=True))
+    return all(_is_more_general(*pair) for pair in zip(left.type_args, right.type_args, strict=True))

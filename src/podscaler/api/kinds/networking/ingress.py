@@ -140,7 +140,7 @@ def _port_errors(port: Object, path: str) -> list[FieldError]:
     if name and number:
         return [invalid(path, "", "cannot set both port name & port number")]
     if name:
-        return checks.well_formed(name, f"{path}.service.port.name", ports.name_errors)
+        return checks.well_formed(name, f"{path}.service.port.name", ports.name_messages)
     if number:
         return ports.number_errors(number, f"{path}.service.port.number")
     return [required(path, "port name or number is required")]

@@ -109,7 +109,7 @@ def _init_container_errors(container: Object, path: str) -> list[FieldError]:
 def _port_errors(port: Object, path: str, earlier_names: set[str]) -> list[FieldError]:
     """Field errors of a port of a container; its name is added to `earlier_names`, which must not repeat."""
     name, container_port, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
-    form_errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
+    form_errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_messages)
     repetition_errors = checks.not_repeated(name, f"{path}.name", earlier_names) if name else []
     errors = form_errors or repetition_errors
     field_path = f"{path}.containerPort"

@@ -91,7 +91,7 @@ class Patch:
         if self.type == "strategic":
             remaining_patch = strategic_merge.patch_in_errors(original, self.document, MessageSchema(type_name))
             return strategic_lists.go_text(remaining_patch)
-        return json_text.shown(patched)
+        return json_text.literal_text(patched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def parse_patch(body: bytes, patch_type: PatchType) -> Patch:
     if patch_type == "json":
         operations = json_patch.parse(document)
         problems = (*problems, *json_patch.unknown_fields(operations))
-        return Patch(patch_type, json_text.representable(operations), problems)
+        return Patch(patch_type, json_text.plain_where_finite(operations), problems)
     if document is None and patch_type == "strategic":
         return Patch(patch_type, {})
     if not isinstance(document, dict):

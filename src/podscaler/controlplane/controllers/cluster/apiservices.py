@@ -50,7 +50,7 @@ class ApiServices(Reconciler[str]):
         self._unregistered = set(self._built_in)
         """The names of built-in APIServices that this process has not synced yet."""
         self._replaceable = {
-            name for name, (group, _) in self._built_in.items() if group in group_priorities.OTHER_GROUPS
+            name for name, (group, _) in self._built_in.items() if group in group_priorities.LOWEST_PRIORITY_GROUPS
         }
         """The names of the APIServices of metrics APIs."""
         self._has_definitions = has_definitions
