@@ -84,7 +84,7 @@ def cut_short(items: Iterable[str], max_items: int) -> str:
 
 
 def created_age(obj: Mapping[str, Any], now_ns: int) -> str:
-    """The age of an object by its creationTimestamp."""
+    """The age of an object by its creationTimestamp, as `age`. Raises ValueError."""
     return age((obj.get("metadata") or {}).get("creationTimestamp"), now_ns)
 
 

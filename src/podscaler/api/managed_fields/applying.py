@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
 from podscaler.api.managed_fields.conflicts import ConflictsError
-from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.managers import Managed, Manager, Managers
+from podscaler.api.managed_fields.field_sets import FieldSet
+from podscaler.api.managed_fields.managers import ManagedFields, Manager, Managers
 from podscaler.api.managed_fields.pruning import Pruner
 from podscaler.api.managed_fields.updating import (
     UNOWNED_FIELDS,
@@ -69,7 +69,7 @@ def apply(
         raise ConfigurationError(type_checking.summary(type_errors))
     last_applied = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
-    applied_entry = Managed(fields, writer.version, last_applied.time if last_applied else "")
+    applied_entry = ManagedFields(fields, writer.version, last_applied.time if last_applied else "")
     claimed_managers = {**managers, writer.manager: applied_entry}
     merged_object = Pruner(claimed_managers, writer.version, versions).prune(
         merging.merge(live_object, config, field_type), last_applied
@@ -83,7 +83,9 @@ def apply(
     return Applied(merged_object if is_changed else None, managers_after)
 
 
-def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed | None, *, is_changed: bool) -> None:
+def _finish_entry(
+    managers: Managers, writer: FieldWriter, last_applied: ManagedFields | None, *, is_changed: bool
+) -> None:
     """Remove the server's own fields from the applier's, in place; without any left, remove the applier.
 
     Its time becomes that of the write if the object changed, else it stays.
@@ -94,7 +96,7 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
         return
     last_time = last_applied.time if last_applied else ""
     time = writer.now if is_changed else last_time
-    new_entry = Managed(fields, writer.version, time)
+    new_entry = ManagedFields(fields, writer.version, time)
     if last_applied is not None and new_entry == replace(last_applied, entry=None):
         new_entry = last_applied  # with the stored entry, which is written as it was read
     managers[writer.manager] = new_entry
@@ -102,7 +104,7 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
 
 def _check_no_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
     """Raise ConflictsError if the writer changes fields that others own. Raises ConversionError, as `apply`."""
-    conflicting_fields: dict[Manager, Set] = {}
+    conflicting_fields: dict[Manager, FieldSet] = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)
         if manager != writer.manager and field_changes is not None:

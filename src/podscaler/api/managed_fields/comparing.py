@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.managed_fields import field_sets, field_types
-from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
+from podscaler.api.managed_fields.field_sets import LEAF, SELF, FieldSet
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
@@ -26,7 +26,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
-_Nodes = tuple[Set | None, Set | None]
+_Nodes = tuple[FieldSet | None, FieldSet | None]
 """The written and the removed fields of a value, as nodes of sets (`field_sets`); None: no field."""
 _WRITTEN: _Nodes = (LEAF, None)
 """The value itself is written."""
@@ -37,10 +37,10 @@ _NOTHING: _Nodes = (None, None)
 class FieldChanges:
     """The sets of paths that a write set or changed (`written`), and that it removed."""
 
-    written: Set
-    removed: Set
+    written: FieldSet
+    removed: FieldSet
 
-    def without(self, ignored: Set) -> "FieldChanges":
+    def without(self, ignored: FieldSet) -> "FieldChanges":
         """The changes without the `ignored` paths and those below them."""
         if not ignored:
             return self
@@ -72,7 +72,7 @@ def _compare_values(old: Any, new: Any, field_type: FieldType) -> _Nodes:
     return _union_of_nodes(written_in_old, written_in_new), _union_of_nodes(removed_in_old, removed_in_new)
 
 
-def _all_fields(value: Any, field_type: FieldType) -> Set:
+def _all_fields(value: Any, field_type: FieldType) -> FieldSet:
     """The node of an added or removed value, with all fields below it."""
     if not value:
         return LEAF
@@ -89,9 +89,9 @@ def _all_fields(value: Any, field_type: FieldType) -> Set:
     return LEAF
 
 
-def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> Set:
+def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> FieldSet:
     """The nodes of all members of a map that its type allows."""
-    nodes: Set = {}
+    nodes: FieldSet = {}
     for name, item in value.items():
         field_type = map_type.child(name)
         if field_type is not None:
@@ -99,7 +99,7 @@ def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> Set:
     return nodes
 
 
-def _union_of_nodes(left: Set | None, right: Set | None) -> Set | None:
+def _union_of_nodes(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
     if left is None or right is None:
         return right if left is None else left
     return field_sets.join_nodes(left, right)
@@ -124,8 +124,8 @@ def _compare_maps(old: Any, new: Any, map_type: MapType) -> _Nodes:
     new_map = new if isinstance(new, dict) else {}
     if map_type.atomic or not (old_map or new_map):
         return _compare_leaves(old, new)
-    written: Set = {}
-    removed: Set = {}
+    written: FieldSet = {}
+    removed: FieldSet = {}
     for name in old_map.keys() | new_map.keys():
         old_value, new_value = old_map.get(name, ABSENT), new_map.get(name, ABSENT)
         field_type = None if old_value == new_value else map_type.child(name)
@@ -142,8 +142,8 @@ def _compare_lists(old: Any, new: Any, list_type: ListType) -> _Nodes:
         return _compare_leaves(old, new)
     old_items, new_items = field_types.index_items(list_type, old_list), field_types.index_items(list_type, new_list)
     item_type = list_type.get_item_type()
-    written: Set = {}
-    removed: Set = {}
+    written: FieldSet = {}
+    removed: FieldSet = {}
     for element in dict.fromkeys((*old_items, *new_items)):
         item_changes = _compare_items(old_items.get(element, []), new_items.get(element, []), item_type)
         _add_nodes(element, item_changes, written, removed)
@@ -168,7 +168,7 @@ def _compare_items(old_items: list[Any], new_items: list[Any], item_type: FieldT
     return _compare_values(old_item, new_item, item_type)
 
 
-def _add_nodes(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
+def _add_nodes(element: str, nodes: _Nodes, written: FieldSet, removed: FieldSet) -> None:
     """Add the nodes of a field or item, if it has any, to the written and the removed fields, in place."""
     written_node, removed_node = nodes
     if written_node is not None:

@@ -11,7 +11,7 @@ Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
 from collections.abc import Mapping
 
 from podscaler.api.managed_fields import field_sets, managers, path_elements
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 from podscaler.api.managed_fields.managers import Manager
 from podscaler.api.text import quoting
 from podscaler.base.errors import Cause, StatusError
@@ -24,13 +24,13 @@ class ConflictsError(Exception):
         fields_by_manager: those fields of each manager that the configuration changes; not empty.
     """
 
-    def __init__(self, fields_by_manager: Mapping[Manager, Set]) -> None:
+    def __init__(self, fields_by_manager: Mapping[Manager, FieldSet]) -> None:
         super().__init__("conflicts")
         self.fields_by_manager = dict(fields_by_manager)
 
-    def without(self, allowed_fields: Set) -> "ConflictsError | None":
+    def without(self, allowed_fields: FieldSet) -> "ConflictsError | None":
         """The conflicts without the fields `allowed_fields`; None if no conflict remains."""
-        remaining: dict[Manager, Set] = {}
+        remaining: dict[Manager, FieldSet] = {}
         for manager, fields in self.fields_by_manager.items():
             if remaining_fields := field_sets.difference(fields, allowed_fields):
                 remaining[manager] = remaining_fields

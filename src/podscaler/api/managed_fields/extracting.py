@@ -13,16 +13,16 @@ Source: structured-merge-diff's ToFieldSet.
 from typing import Any
 
 from podscaler.api.managed_fields import field_sets, field_types
-from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
+from podscaler.api.managed_fields.field_sets import LEAF, SELF, FieldSet
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
-def field_set(value: Any, field_type: FieldType) -> Set:
+def field_set(value: Any, field_type: FieldType) -> FieldSet:
     """The set of all paths of `value`, an object of that type."""
     return _fields_below(value, field_type) or {}
 
 
-def _fields_below(value: Any, field_type: FieldType) -> Set | None:
+def _fields_below(value: Any, field_type: FieldType) -> FieldSet | None:
     """The node of a value: LEAF for a scalar or an atomic value; None for another map or list that is empty or null."""
     shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
@@ -32,11 +32,11 @@ def _fields_below(value: Any, field_type: FieldType) -> Set | None:
     return LEAF if shape.list.atomic else _list_fields(value, shape.list)
 
 
-def _map_fields(value: Any, map_type: MapType) -> Set | None:
+def _map_fields(value: Any, map_type: MapType) -> FieldSet | None:
     """The set of the fields of a map, None for no fields; an empty member is owned itself: nothing is below it."""
     if not isinstance(value, dict):
         return None
-    nodes: Set = {}
+    nodes: FieldSet = {}
     for name, item in value.items():
         member_type = map_type.child(name)
         if member_type is None:
@@ -49,24 +49,24 @@ def _map_fields(value: Any, map_type: MapType) -> Set | None:
     return nodes or None
 
 
-def _list_fields(value: Any, list_type: ListType) -> Set | None:
+def _list_fields(value: Any, list_type: ListType) -> FieldSet | None:
     """The set of the items of an associative list; duplicates are owned as a whole. None for no items."""
     if not isinstance(value, list):
         return None
-    nodes: Set = {}
+    nodes: FieldSet = {}
     for element, items in field_types.index_items(list_type, value).items():
         nodes[element] = LEAF if len(items) > 1 else _as_member(_fields_below(items[0], list_type.get_item_type()))
     return nodes or None
 
 
-def _as_member(node: Set | None) -> Set:
+def _as_member(node: FieldSet | None) -> FieldSet:
     """The node of a value whose fields have the node `node`, made a path of the set itself."""
     if node is None or field_sets.is_member(node):
         return node or LEAF
     return {SELF: LEAF, **node}
 
 
-def with_named_fields(fields: Set, field_type: FieldType) -> Set:
+def with_named_fields(fields: FieldSet, field_type: FieldType) -> FieldSet:
     """The set, with those ancestors of its paths as further members that are declared fields of the type.
 
     A path `.spec.template.spec` makes `.spec` a member. Where fields are removed, emptied ancestors are removed, too.
@@ -76,7 +76,7 @@ def with_named_fields(fields: Set, field_type: FieldType) -> Set:
     return {element: _with_named_node(element, node, field_type) for element, node in fields.items()}
 
 
-def _with_named_node(element: str, node: Set, field_type: FieldType) -> Set:
+def _with_named_node(element: str, node: FieldSet, field_type: FieldType) -> FieldSet:
     """The node of an element with named fields; the element itself is a member, too, if `field_type` declares it."""
     if not node or element == SELF:
         return node

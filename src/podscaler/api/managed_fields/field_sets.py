@@ -13,21 +13,21 @@ Called by most modules of this package. Source: the wire format of metav1.Fields
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-Set = dict[str, Any]
+FieldSet = dict[str, Any]
 """A set, or a node of one; `{}` is the empty set, or the node of a path without paths below it."""
 
 SELF = "."
 """The member of a node that makes it a path of the set."""
-LEAF: Set = {}
+LEAF: FieldSet = {}
 """The node of a path without paths below it."""
 
 
-def is_member(node: Set) -> bool:
+def is_member(node: FieldSet) -> bool:
     """Whether a node is itself a path of its set."""
     return not node or SELF in node
 
 
-def has(fields: Set, path: Sequence[str]) -> bool:
+def has(fields: FieldSet, path: Sequence[str]) -> bool:
     """Whether a path (of elements; not empty) is in a set."""
     node = fields
     for element in path:
@@ -37,15 +37,15 @@ def has(fields: Set, path: Sequence[str]) -> bool:
     return is_member(node)
 
 
-def of(*paths: Sequence[str]) -> Set:
+def of(*paths: Sequence[str]) -> FieldSet:
     """The set of the given paths."""
-    fields: Set = {}
+    fields: FieldSet = {}
     for path in paths:
         fields = union(fields, _set_of_path(path))
     return fields
 
 
-def below(fields: Set, element: str) -> Set:
+def below(fields: FieldSet, element: str) -> FieldSet:
     """The set of the paths below an element, without the element itself."""
     node = fields.get(element)
     if not node:
@@ -53,14 +53,14 @@ def below(fields: Set, element: str) -> Set:
     return {name: child for name, child in node.items() if name != SELF} if SELF in node else node
 
 
-def union(left: Set, right: Set) -> Set:
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
     """The paths of either set; the object `left` itself where it has all of them."""
     if not left:
         return right
     return left if _has_all_paths(left, right) else join_nodes(left, right)
 
 
-def join_nodes(left: Set, right: Set) -> Set:
+def join_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
     """The union of two nodes, or of two sets that are not empty."""
     if left is right:
         return left
@@ -74,23 +74,23 @@ def join_nodes(left: Set, right: Set) -> Set:
     return joined
 
 
-def difference(left: Set, right: Set) -> Set:
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
     """The paths of `left` that are not in `right`; the object `left` itself where that is all of them."""
     if not left or not right:
         return left
     return _remove_paths(left, right) or {}
 
 
-def intersection(left: Set, right: Set) -> Set:
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     """The paths of both sets."""
     if not left or not right:
         return {}
     return _common_paths(left, right)
 
 
-def without_trees(left: Set, right: Set) -> Set:
+def without_trees(left: FieldSet, right: FieldSet) -> FieldSet:
     """The paths of `left` that are neither in `right` nor below one of its paths."""
-    kept_nodes: Set = {}
+    kept_nodes: FieldSet = {}
     for element, node in left.items():
         removed_node = right.get(element)
         if removed_node is None:
@@ -102,25 +102,25 @@ def without_trees(left: Set, right: Set) -> Set:
     return kept_nodes
 
 
-def paths(fields: Set) -> Iterator[tuple[str, ...]]:
+def paths(fields: FieldSet) -> Iterator[tuple[str, ...]]:
     """All paths, each as its elements: those of one level first, sorted, then those below them."""
     yield from _paths_below(fields, ())
 
 
-def sort_elements(fields: Set) -> Set:
+def sort_elements(fields: FieldSet) -> FieldSet:
     """The same set with its elements in order, for writing."""
     return {element: sort_elements(fields[element]) for element in sorted(fields)}
 
 
-def _set_of_path(path: Sequence[str]) -> Set:
+def _set_of_path(path: Sequence[str]) -> FieldSet:
     """The set of one path, given by its elements."""
-    node: Set = {}
+    node: FieldSet = {}
     for element in reversed(path):
         node = {element: node}
     return node
 
 
-def _has_all_paths(left: Set, right: Set) -> bool:
+def _has_all_paths(left: FieldSet, right: FieldSet) -> bool:
     """Whether `left` has all paths below a node (or in a set) `right`."""
     for element, node in right.items():
         own_node = left.get(element)
@@ -129,9 +129,9 @@ def _has_all_paths(left: Set, right: Set) -> bool:
     return True
 
 
-def _remove_paths(left: Set, right: Set) -> Set | None:
+def _remove_paths(left: FieldSet, right: FieldSet) -> FieldSet | None:
     """A node without the paths of another; None if no path is left, `left` itself if all are."""
-    changed_nodes: dict[str, Set | None] = {}
+    changed_nodes: dict[str, FieldSet | None] = {}
     for element, removed_node in right.items():
         node = left.get(element)
         if node is not None and element != SELF:
@@ -145,16 +145,16 @@ def _remove_paths(left: Set, right: Set) -> Set | None:
     return _make_node({element: node for element, node in kept_elements.items() if node is not None}, left, drops=drops)
 
 
-def _make_node(kept_nodes: Set, original: Set, *, drops: bool) -> Set | None:
+def _make_node(kept_nodes: FieldSet, original: FieldSet, *, drops: bool) -> FieldSet | None:
     """The node with those elements of an original node; a member as the original is, unless `drops`. None: no path."""
     if drops or not is_member(original):
         return kept_nodes or None
     return {SELF: LEAF, **kept_nodes} if kept_nodes else LEAF
 
 
-def _common_paths(left: Set, right: Set) -> Set:
+def _common_paths(left: FieldSet, right: FieldSet) -> FieldSet:
     """The set of the paths below both nodes."""
-    common: Set = {}
+    common: FieldSet = {}
     for element, node in left.items():
         other_node = right.get(element)
         if other_node is None or element == SELF:
@@ -167,7 +167,7 @@ def _common_paths(left: Set, right: Set) -> Set:
     return common
 
 
-def _paths_below(fields: Set, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _paths_below(fields: FieldSet, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """As `paths`, each after the elements of `prefix`."""
     elements = sorted(element for element in fields if element != SELF)
     for element in elements:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from podscaler.api.managed_fields import comparing, extracting, field_sets, type_checking
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 from podscaler.api.managed_fields.field_types import FieldType
 
 Object = dict[str, Any]
@@ -22,7 +22,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 
-def unchanged_fields(live_object: Object, version: str, field_type: FieldType) -> Set:
+def unchanged_fields(live_object: Object, version: str, field_type: FieldType) -> FieldSet:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:

@@ -2,7 +2,7 @@
 
     parse([{"manager": "kubectl", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": ...}, ...}])
 
-    {Manager("kubectl", "Apply"): Managed({"f:spec": ...}, "apps/v1", ...)}
+    {Manager("kubectl", "Apply"): ManagedFields({"f:spec": ...}, "apps/v1", ...)}
 
 Called by `updating`, `applying`, `managed_kinds` and `scale_fields`. A manager is identified by its name, operation,
 subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.managed_fields import field_sets, path_elements
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 
 Entries = list[dict[str, Any]]
 """metadata.managedFields as JSON-ready data."""
@@ -58,7 +58,7 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True)
-class Managed:
+class ManagedFields:
     """The fields of one manager.
 
     Attributes:
@@ -68,21 +68,21 @@ class Managed:
         entry: the stored entry, except for its time; None if the fields differ from the stored ones.
     """
 
-    fields: Set
+    fields: FieldSet
     version: str
     time: str = ""
     entry: Mapping[str, Any] | None = None
 
-    def with_fields(self, fields: Set) -> "Managed":
+    def with_fields(self, fields: FieldSet) -> "ManagedFields":
         """The same with other fields."""
-        return self if fields is self.fields else Managed(fields, self.version, self.time)
+        return self if fields is self.fields else ManagedFields(fields, self.version, self.time)
 
-    def at(self, time: str) -> "Managed":
+    def at(self, time: str) -> "ManagedFields":
         """The same, changed at another time."""
-        return Managed(self.fields, self.version, time, self.entry)
+        return ManagedFields(self.fields, self.version, time, self.entry)
 
 
-Managers = dict[Manager, Managed]
+Managers = dict[Manager, ManagedFields]
 """Manager -> its fields."""
 
 
@@ -103,7 +103,7 @@ def parse(entries: Iterable[Any]) -> Managers:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
         manager_version = "" if operation == APPLY else version
         manager = Manager(entry.get("manager", ""), operation, manager_version, entry.get("subresource", ""))
-        managers[manager] = Managed(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
+        managers[manager] = ManagedFields(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
     return managers
 
 
@@ -122,7 +122,7 @@ def is_reset(entries: Sequence[Any] | None) -> bool:
     return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
 
 
-def to_entries(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
+def to_entries(managers: Iterable[tuple[Manager, ManagedFields]]) -> Entries:
     """The entries of (manager, its fields): those that apply first, then by time, name, version, subresource."""
     sorted_managers = sorted(managers, key=lambda manager_with_fields: _sort_key(*manager_with_fields))
     return [_to_entry(manager, managed) for manager, managed in sorted_managers]
@@ -133,11 +133,11 @@ def without_times(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 
 
-def _sort_key(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]:
+def _sort_key(manager: Manager, managed: ManagedFields) -> tuple[str, str, str, str, str]:
     return manager.operation, managed.time, manager.name, managed.version, manager.subresource
 
 
-def _to_entry(manager: Manager, managed: Managed) -> dict[str, Any]:
+def _to_entry(manager: Manager, managed: ManagedFields) -> dict[str, Any]:
     """The entry of managedFields; one that did not change is written as it was read, but for the time."""
     if managed.entry is not None:
         return {**managed.entry, "time": managed.time} if managed.time else dict(managed.entry)
@@ -163,7 +163,7 @@ def _check_entry(entry: Any) -> None:
         raise EntriesError(f'invalid fieldsType "{entry.get("fieldsType", "")}"')
 
 
-def _canonical_set(fields_v1: Any) -> Set:
+def _canonical_set(fields_v1: Any) -> FieldSet:
     """The set of a client's `fieldsV1`. Raises EntriesError."""
     try:
         return _canonical_node(fields_v1)
@@ -171,11 +171,11 @@ def _canonical_set(fields_v1: Any) -> Set:
         raise EntriesError(str(error)) from None
 
 
-def _canonical_node(fields_v1: Any) -> Set:
+def _canonical_node(fields_v1: Any) -> FieldSet:
     """The node of a member of `fieldsV1`. Raises EntriesError, ElementError; elements of unknown form are dropped."""
     if not isinstance(fields_v1, dict):
         raise EntriesError("a set is no object")
-    field_set: Set = {}
+    field_set: FieldSet = {}
     for element_text, node in fields_v1.items():
         element = element_text if element_text == field_sets.SELF else path_elements.parse(element_text)
         if element:

@@ -10,9 +10,9 @@ Source: structured-merge-diff's Updater (prune, addBackOwnedItems, addBackDangli
 from typing import Any
 
 from podscaler.api.managed_fields import extracting, field_sets, field_types
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
-from podscaler.api.managed_fields.managers import Managed, Managers
+from podscaler.api.managed_fields.managers import ManagedFields, Managers
 from podscaler.api.managed_fields.updating import ConversionError, Object, Versions
 
 
@@ -28,12 +28,12 @@ class Pruner:
     def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
         self._version = version
         self._versions = versions
-        self._owned_by_version: dict[str, Set] = {}
+        self._owned_by_version: dict[str, FieldSet] = {}
         for managed in managers.values():
             fields_before = self._owned_by_version.get(managed.version, {})
             self._owned_by_version[managed.version] = field_sets.union(fields_before, managed.fields)
 
-    def prune(self, merged_object: Object, last_applied: Managed | None) -> Object:
+    def prune(self, merged_object: Object, last_applied: ManagedFields | None) -> Object:
         """`merged_object` without the fields of `last_applied` that no manager owns now.
 
         It is unchanged if `last_applied` has no fields, or its version is not served any more. Raises ConversionError.
@@ -88,7 +88,7 @@ class Pruner:
             raise described_error.within("failed to prune fields") from None
 
 
-def _add_back_fields(unpruned_object: Object, pruned_object: Object, fields: Set, field_type: FieldType) -> Object:
+def _add_back_fields(unpruned_object: Object, pruned_object: Object, fields: FieldSet, field_type: FieldType) -> Object:
     """The pruned object with `fields` of the unpruned one: the latter without all fields that are in neither."""
     kept_fields = field_sets.union(
         _named_fields(pruned_object, field_type), extracting.with_named_fields(fields, field_type)
@@ -98,7 +98,7 @@ def _add_back_fields(unpruned_object: Object, pruned_object: Object, fields: Set
 
 
 def _add_back_dangling(
-    unpruned_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType
+    unpruned_object: Object, pruned_object: Object, last_fields: FieldSet, field_type: FieldType
 ) -> Object:
     """The unpruned object without the fields that the last configuration had and the pruned object lacks."""
     removed_fields = field_sets.difference(
@@ -108,12 +108,12 @@ def _add_back_dangling(
     return without_fields(unpruned_object, dropped_fields, field_type) or {}
 
 
-def _named_fields(obj: Object, field_type: FieldType) -> Set:
+def _named_fields(obj: Object, field_type: FieldType) -> FieldSet:
     """All fields of an object, with their declared ancestors."""
     return extracting.with_named_fields(extracting.field_set(obj, field_type), field_type)
 
 
-def without_fields(value: Any, fields: Set, field_type: FieldType) -> Any:
+def without_fields(value: Any, fields: FieldSet, field_type: FieldType) -> Any:
     """A copy of `value`, which shares parts with it, without the paths of `fields`; None for an emptied map or list.
 
     Source: structured-merge-diff's RemoveItems.
@@ -128,7 +128,7 @@ def without_fields(value: Any, fields: Set, field_type: FieldType) -> Any:
     return _list_without(value, fields, shape.list)
 
 
-def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] | None:
+def _map_without(value: Any, fields: FieldSet, map_type: MapType) -> dict[str, Any] | None:
     """A map without the members in `fields`. None if nothing is left, and, as upstream, for an empty or atomic map."""
     if not isinstance(value, dict) or not value or map_type.atomic:
         return None
@@ -142,7 +142,7 @@ def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] |
     return remaining or None
 
 
-def _list_without(value: Any, fields: Set, list_type: ListType) -> list[Any] | None:
+def _list_without(value: Any, fields: FieldSet, list_type: ListType) -> list[Any] | None:
     """As `_map_without`, for the items of a list; items that have no path element stay."""
     if not isinstance(value, list) or not value or list_type.atomic:
         return None

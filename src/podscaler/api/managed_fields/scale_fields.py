@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.managed_fields import field_sets, managers
-from podscaler.api.managed_fields.managers import Entries, Managed, Managers
+from podscaler.api.managed_fields.managers import Entries, ManagedFields, Managers
 
 SCALE_VERSION = "autoscaling/v1"
 _REPLICAS_OF_SCALE = ("f:spec", "f:replicas")
@@ -39,7 +39,7 @@ class ScaleFields:
         scale_managers: Managers = {}
         for manager, managed in managers.parse(parent_entries).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
-                scale_managers[manager] = Managed(field_sets.of(_REPLICAS_OF_SCALE), SCALE_VERSION, managed.time)
+                scale_managers[manager] = ManagedFields(field_sets.of(_REPLICAS_OF_SCALE), SCALE_VERSION, managed.time)
         return managers.to_entries(scale_managers.items())
 
     def of_parent(self, parent_entries: Iterable[Any], scale_entries: Iterable[Any]) -> Entries:
@@ -65,6 +65,7 @@ class ScaleFields:
                 kept_managers[manager] = managed.with_fields(fields)
         # managers of the Scale that the object does not have: all updaters, as the apiVersions differ
         new_owners = [
-            (manager, Managed(replicas_field, self.version)) for manager in owners_in_scale - parent_managers.keys()
+            (manager, ManagedFields(replicas_field, self.version))
+            for manager in owners_in_scale - parent_managers.keys()
         ]
         return managers.to_entries([*kept_managers.items(), *new_owners])

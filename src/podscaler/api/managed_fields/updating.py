@@ -15,9 +15,9 @@ from typing import Any
 
 from podscaler.api.managed_fields import comparing, field_sets
 from podscaler.api.managed_fields.comparing import FieldChanges
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 from podscaler.api.managed_fields.field_types import FieldType
-from podscaler.api.managed_fields.managers import UPDATE, Managed, Manager, Managers
+from podscaler.api.managed_fields.managers import UPDATE, ManagedFields, Manager, Managers
 
 Object = dict[str, Any]
 
@@ -27,7 +27,7 @@ UPDATERS_MAX = 10
 ANCIENT = "ancient-changes"
 """The name of the manager of such a merged entry."""
 
-UNOWNED_FIELDS: Set = {
+UNOWNED_FIELDS: FieldSet = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {
@@ -66,7 +66,7 @@ class Versions:
 
     find_type: Callable[[str], FieldType | None]
     convert: Callable[[Object, str, str], Object]
-    ignored: Set
+    ignored: FieldSet
 
     def type_of(self, version: str) -> FieldType:
         """The type in a served version. Raises KeyError for another."""
@@ -111,7 +111,9 @@ def update_managers(managers: Managers, old: Object, new: Object, writer: FieldW
     return cap_updaters(managers_after)
 
 
-def _fields_of_writer(managed_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
+def _fields_of_writer(
+    managed_before: ManagedFields | None, changes: "Changes", writer: FieldWriter
+) -> ManagedFields | None:
     """The writer's fields after the write (None without fields), with the time of the write if it set a field.
 
     They stay as they were if the writer's version is not served. Raises ConversionError.
@@ -120,7 +122,7 @@ def _fields_of_writer(managed_before: Managed | None, changes: "Changes", writer
     if field_changes is None:
         return managed_before
     written_fields = field_sets.difference(field_changes.written, UNOWNED_FIELDS)
-    earlier = managed_before or Managed({}, writer.version)
+    earlier = managed_before or ManagedFields({}, writer.version)
     fields = field_sets.union(field_sets.difference(earlier.fields, field_changes.removed), written_fields)
     if not fields:
         return None
@@ -216,4 +218,4 @@ def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -
         ancient = managers.pop(oldest)
     managers.pop(manager, None)
     fields = field_sets.union(managed.fields, ancient.fields)
-    managers[ancient_manager] = Managed(fields, managed.version, managed.time)
+    managers[ancient_manager] = ManagedFields(fields, managed.version, managed.time)

@@ -23,7 +23,7 @@ from podscaler.api.crd.webhook_conversion import ConversionNeeded
 from podscaler.api.machinery import field
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.managed_fields import field_sets, managed_kinds, manager_names, message_types, structural_types
-from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_sets import FieldSet
 from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.managed_fields.managed_kinds import ManagedKind
 from podscaler.api.managed_fields.managers import Entries, without_times
@@ -244,7 +244,7 @@ def api_version(resource: Resource, version: str) -> str:
     return f"{resource.group}/{version}" if resource.group else version
 
 
-def _ignored_fields(resource: Resource, subresource: str) -> Set:
+def _ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     """The fields of which a write through `subresource` becomes no owner."""
     if not resource.has_status:
         return {}

@@ -218,7 +218,7 @@ def test_clients_may_edit_entries(sent: list[Any] | None, names: list[str] | Non
 def test_many_updaters_become_one() -> None:
     """Beyond ten, the oldest of a version are merged, with the newer time."""
     found = {
-        managers.updater(f"m{number:02}", "v1", ""): managers.Managed({f"f:{number}": {}}, "v1", f"{number:02}")
+        managers.updater(f"m{number:02}", "v1", ""): managers.ManagedFields({f"f:{number}": {}}, "v1", f"{number:02}")
         for number in range(12)
     }
     capped = updating.cap_updaters(found)
