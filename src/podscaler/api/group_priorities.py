@@ -27,11 +27,11 @@ class Priority(NamedTuple):
     version: int
 
 
-METRICS_SERVER = Priority(100, 100)
+_METRICS_SERVER = Priority(100, 100)
 """The priority with which metrics servers register their groups."""
 LOWEST_PRIORITY_GROUPS = frozenset({"custom.metrics.k8s.io", "extensions", "external.metrics.k8s.io", "metrics.k8s.io"})
-"""The groups with the priority METRICS_SERVER."""
-CUSTOM_RESOURCES = Priority(1000, 100)
+"""The groups with the priority _METRICS_SERVER."""
+_CUSTOM_RESOURCES = Priority(1000, 100)
 """The priority of every group of a CustomResourceDefinition."""
 
 _API_REGISTRATION = Priority(20_000, 1000)
@@ -66,12 +66,12 @@ _VERSION_PRIORITIES = {
 
 
 def of_version(group: str, version: str) -> Priority:
-    """The priority of a group and version; CUSTOM_RESOURCES for a group that is not built in."""
+    """The priority of a group and version; _CUSTOM_RESOURCES for a group that is not built in."""
     if group == "apiregistration.k8s.io":
         return _API_REGISTRATION
     if group in LOWEST_PRIORITY_GROUPS:
-        return METRICS_SERVER
+        return _METRICS_SERVER
     group_priority = _GROUP_PRIORITIES.get(group)
     if group_priority is None:
-        return CUSTOM_RESOURCES
+        return _CUSTOM_RESOURCES
     return Priority(group_priority, _VERSION_PRIORITIES.get((group, version), _DEFAULT_VERSION_PRIORITY))

@@ -141,7 +141,7 @@ def storage_key(crd: Object) -> str:
 def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
     versions, group = crd["spec"]["versions"], crd["spec"]["group"]
-    schemas = {f"{group}/{version['name']}": structural.parse(schema_of(version)) for version in versions}
+    schemas = {f"{group}/{version['name']}": structural.parse(_schema_of(version)) for version in versions}
     stored_version = _definition_version(crd, next(version for version in versions if version.get("storage")), schemas)
     storage_record = _make_resource(stored_version, stored_version)
     other_served_versions = [
@@ -163,7 +163,7 @@ def _definition_version(crd: Object, version: Object, schemas: Mapping[str, Stru
     return _DefinitionVersion(crd, version, schemas, rules.RuleSet(schema))
 
 
-def schema_of(version: Object) -> Object:
+def _schema_of(version: Object) -> Object:
     """The OpenAPI v3 schema of a version; without one, that of an object with any fields."""
     anything: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or anything

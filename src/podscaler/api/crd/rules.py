@@ -39,7 +39,7 @@ from podscaler.api.text import json_text, quoting
 
 ROOT_TYPE = "selfType0"
 """The name of the type of a whole object in compile errors."""
-ROOT_PATH = "<nil>"
+_ROOT_PATH = "<nil>"
 """The path of a whole object in field errors."""
 MESSAGE_MAX_BYTES = 5 * 1024
 """The longest result of a messageExpression that is used."""
@@ -371,7 +371,7 @@ def _violation_message(rule: ValidationRule, variable_values: dict[str, Any], bu
 
 def _violation_error(rule: ValidationRule, location: _Location, message: str) -> FieldError:
     """The error of a violated rule; its path is the rule's fieldPath below the value, if it has one."""
-    error_path = ".".join(part for part in (location.path, rule.path) if part) or ROOT_PATH
+    error_path = ".".join(part for part in (location.path, rule.path) if part) or _ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
     message_start = _MESSAGE_PREFIXES[reason]
     if location.json_type not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
@@ -388,7 +388,7 @@ def _print_value(value: Any) -> str:
 def _invalid_error(location: _Location, message: str) -> FieldError:
     """The error of a rule that could not be evaluated; as in kube-apiserver, it shows the JSON type as the value."""
     text = f'Invalid value: "{location.json_type}": {message}'
-    return FieldError("FieldValueInvalid", location.path or ROOT_PATH, text)
+    return FieldError("FieldValueInvalid", location.path or _ROOT_PATH, text)
 
 
 def _add_violation(rule: ValidationRule, violation: FieldError, ratchet: _Ratchet, results: RuleResults) -> None:

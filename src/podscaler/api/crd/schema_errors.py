@@ -17,7 +17,7 @@ from podscaler.api.machinery import field as fields
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.text import json_text
 
-NO_PATH = "<nil>"
+_NO_PATH = "<nil>"
 
 
 @dataclass(slots=True)
@@ -41,31 +41,31 @@ class SchemaFindings:
         return not self.errors
 
 
-def shown_path(path: str) -> str:
+def _shown_path(path: str) -> str:
     """The path of a field error: without a leading dot, `<nil>` for an empty path."""
-    return path.removeprefix(".") or NO_PATH
+    return path.removeprefix(".") or _NO_PATH
 
 
 def invalid(path: str, value: Any, text: str) -> FieldError:
     """The value violates a constraint; `text` continues the sentence `PATH in body ...`."""
-    return fields.invalid(shown_path(path), "" if value is None else value, f"{path} in body {text}")
+    return fields.invalid(_shown_path(path), "" if value is None else value, f"{path} in body {text}")
 
 
 def wrong_type(path: str, value: Any, expected: str, actual: str) -> FieldError:
     """The value has the type `actual`, not `expected`; `value` is shown in the message."""
     text = f'{path} in body must be of type {expected}: "{actual}"'
-    error = fields.invalid(shown_path(path), value, text)
+    error = fields.invalid(_shown_path(path), value, text)
     return FieldError("FieldValueTypeInvalid", error.field, error.text)
 
 
 def without_path(text: str) -> FieldError:
     """The error `text`, which is not about a single value."""
-    return fields.invalid(NO_PATH, "", text)
+    return fields.invalid(_NO_PATH, "", text)
 
 
 def required(path: str, name: str) -> FieldError:
     """A member is missing."""
-    return fields.required(shown_path(f"{path}.{name}"))
+    return fields.required(_shown_path(f"{path}.{name}"))
 
 
 def not_in_enum(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
@@ -74,14 +74,14 @@ def not_in_enum(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
         allowed_value if isinstance(allowed_value, str) else json_text.encode(allowed_value).decode()
         for allowed_value in allowed
     ]
-    return fields.not_supported(shown_path(path), value, names)
+    return fields.not_supported(_shown_path(path), value, names)
 
 
 def too_long(path: str, max_length: int) -> FieldError:
     """The text has more than `max_length` characters."""
-    return fields.too_long(shown_path(path), max_length)
+    return fields.too_long(_shown_path(path), max_length)
 
 
 def too_many(path: str, count: int, max_count: int) -> FieldError:
     """The list or object has `count` entries, more than `max_count`."""
-    return fields.too_many(shown_path(path), count, max_count)
+    return fields.too_many(_shown_path(path), count, max_count)

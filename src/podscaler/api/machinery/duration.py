@@ -3,6 +3,8 @@
     parse("1m30s")          90_000_000_000
     text(1_500_000)         "1.5ms"
 
+Called wherever such a text is read or written, also by CEL (`podscaler.api.cel.library.standard`).
+
 Source: the documentation of Go's package time (ParseDuration, Duration.String).
 """
 

@@ -16,7 +16,7 @@ Called for resource amounts and metric values. Quantities are immutable, equal a
 format.
 
 Source: Kubernetes v1.37.0, resource.Quantity (docs/spec/quantity.md).
-Differs: a number of more than MAX_DIGITS digits is invalid; the Go code would take minutes for it.
+Differs: a number of more than _MAX_DIGITS digits is invalid; the Go code would take minutes for it.
 """
 
 import math
@@ -28,7 +28,7 @@ import msgspec
 
 from podscaler.api.machinery import numbers
 
-MAX_DIGITS = 4000
+_MAX_DIGITS = 4000
 """The digits of a text and of its exponent's power of ten, in sum."""
 UNIT_MILLI = 1000
 """One, in thousandths: an amount is whole if its `milli_value` is a multiple."""
@@ -213,7 +213,7 @@ def parse(quantity_text: str) -> Quantity:
     sign, leading_zeros, digits, fraction, suffix = match.groups(default="")
     exponent, suffix_format = _parse_suffix(suffix)
     whole = digits or "0"
-    if len(whole) + len(fraction) + abs(exponent) > MAX_DIGITS:
+    if len(whole) + len(fraction) + abs(exponent) > _MAX_DIGITS:
         raise QuantityError(NO_NUMBER)
     if suffix_format is Format.BINARY_SI:
         quantity = _parse_small_binary(whole, fraction, exponent)

@@ -30,7 +30,6 @@ __all__ = [
     "SelectorError",
     "from_label_selector",
     "from_labels",
-    "from_requirements",
     "go_text",
     "parse",
 ]
@@ -77,7 +76,7 @@ EVERYTHING = Selector()
 NOTHING = Selector(matches_nothing=True)
 
 
-def from_requirements(requirements: Sequence[Requirement]) -> Selector:
+def _from_requirements(requirements: Sequence[Requirement]) -> Selector:
     """The selector with these requirements; EVERYTHING without any."""
     return Selector(
         tuple(requirements),
@@ -96,7 +95,7 @@ def parse(text: str) -> Selector:
 
     Raises SelectorError.
     """
-    return from_requirements(selector_text.parse(text))
+    return _from_requirements(selector_text.parse(text))
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
@@ -108,7 +107,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
     if selector is None:
         return NOTHING
     labels = selector.get("matchLabels") or {}
-    return from_requirements(
+    return _from_requirements(
         [requirement(key, Operator.EQUALS, [labels[key]]) for key in sorted(labels)]
         + [_from_expression(expression) for expression in selector.get("matchExpressions") or ()]
     )
@@ -125,7 +124,7 @@ def _from_expression(expression: Mapping[str, Any]) -> Requirement:
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector of a map of labels (of a Service or ReplicationController), which is not validated."""
-    return from_requirements([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
+    return _from_requirements([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
 
 
 def go_text(selector: Mapping[str, Any] | None) -> str:

@@ -1,6 +1,6 @@
 """Checks of the `format` of strings in OpenAPI schemas: `find_check("ipv4")("10.0.0.1")` is True.
 
-Called by the validation of custom objects and by the CEL library of named formats. A format without an entry in CHECKS
+Called by the validation of custom objects and by the CEL library of named formats. A format without an entry in _CHECKS
 is not validated, as in kube-apiserver; a new format is an entry there.
 
 Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
@@ -122,7 +122,7 @@ def _is_hostname(text: str) -> bool:
     return len(text) <= _HOSTNAME_MAX_LENGTH and _HOSTNAME.fullmatch(text) is not None
 
 
-CHECKS: Mapping[str, Callable[[str], bool]] = {
+_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _full_match_check(f"{_HEX}{{24}}"),
     "byte": _is_base64,
     "cidr": _is_cidr,
@@ -155,4 +155,4 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
 
 def find_check(name: str) -> Callable[[str], bool] | None:
     """The check of a format, from a text to whether it has the format; None for a format that is not validated."""
-    return CHECKS.get(name.replace("-", ""))
+    return _CHECKS.get(name.replace("-", ""))

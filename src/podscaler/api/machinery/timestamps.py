@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-RFC3339 = "2006-01-02T15:04:05Z07:00"
-RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
+_RFC3339 = "2006-01-02T15:04:05Z07:00"
+_RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 
 
 class _Element(NamedTuple):
@@ -63,13 +63,13 @@ _MICROS = (
 @lru_cache(maxsize=4096)
 def normalize_time(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, RFC3339, _SECONDS), "seconds")
+    return _format(_parse_instant(time_text, _RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def normalize_micro_time(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, RFC3339_MICRO, _MICROS), "microseconds")
+    return _format(_parse_instant(time_text, _RFC3339_MICRO, _MICROS), "microseconds")
 
 
 def _format(instant: datetime, timespec: str) -> str:

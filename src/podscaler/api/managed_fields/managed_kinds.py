@@ -16,7 +16,7 @@ from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.managers import Entries, Managers
 from podscaler.api.managed_fields.updating import FieldWriter, Object, Versions
 
-BEFORE_FIRST_APPLY = "before-first-apply"
+_BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager that gets all fields of an object without entries, when a configuration is applied to it."""
 
 
@@ -160,7 +160,7 @@ def _managers_before_first_apply(kind: ManagedKind, live_object: Object | None, 
     """One manager for all fields of an object without entries; none for a new object."""
     if live_object is None:
         return {}
-    writer = kind.writer(BEFORE_FIRST_APPLY, application.version, application.now)
+    writer = kind.writer(_BEFORE_FIRST_APPLY, application.version, application.now)
     empty_object = kind.make_empty(application.version)
     return updating.update_managers({}, empty_object, live_object, writer, kind.versions)
 

@@ -36,7 +36,7 @@ def _common_types() -> dict[str, FieldType]:
     return {"apiVersion": field_types.STRING, "kind": field_types.STRING, "metadata": metadata_type}
 
 
-def of_schema(schema: Mapping[str, Any]) -> FieldType:
+def _type_of_schema(schema: Mapping[str, Any]) -> FieldType:
     """The type of the values of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
         return field_types.UNTYPED
@@ -53,7 +53,7 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
 def _list_type(schema: Mapping[str, Any]) -> ListType:
     """The type of a list: atomic, unless the schema calls it a map or a set."""
     items = schema.get("items") or {}
-    get_item_type = partial(of_schema, items)
+    get_item_type = partial(_type_of_schema, items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -80,7 +80,7 @@ def _members_type(schema: Mapping[str, Any]) -> MapType:
     @cache
     def make_type(name: str) -> FieldType:
         """The type of a declared member."""
-        return common_types[name] if name in common_types else of_schema(properties[name])
+        return common_types[name] if name in common_types else _type_of_schema(properties[name])
 
     names = {*properties, *common_types}
     return MapType(lambda name: make_type(name) if name in names else None, _getter_of_undeclared(schema), is_atomic)
@@ -90,7 +90,7 @@ def _getter_of_undeclared(schema: Mapping[str, Any]) -> Callable[[], FieldType] 
     """The function that returns the type of members that are not declared; None if they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
-        return partial(of_schema, additional)
+        return partial(_type_of_schema, additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
         return lambda: field_types.DEDUCED
     return None

@@ -21,10 +21,10 @@ from podscaler.api.managed_fields.managers import UPDATE, ManagedFields, Manager
 
 Object = dict[str, Any]
 
-UPDATERS_MAX = 10
-"""Where there are more managers of updates (updaters), the oldest ones of a version are merged into one, ANCIENT."""
+_UPDATERS_MAX = 10
+"""Where there are more managers of updates (updaters), the oldest ones of a version are merged into one, _ANCIENT."""
 
-ANCIENT = "ancient-changes"
+_ANCIENT = "ancient-changes"
 """The name of the manager of such a merged entry."""
 
 UNOWNED_FIELDS: FieldSet = {
@@ -187,12 +187,12 @@ def without_changed_fields(managers: Managers, changes: Changes, *, exempt: Mana
 
 
 def cap_updaters(managers: Managers) -> Managers:
-    """The managers, changed in place, with at most UPDATERS_MAX updaters, or one for each version if these are more.
+    """The managers, changed in place, with at most _UPDATERS_MAX updaters, or one for each version if these are more.
 
     Source: apimachinery's cap on managers.
     """
     updaters = [manager for manager in managers if manager.operation == UPDATE]
-    excess = len(updaters) - UPDATERS_MAX
+    excess = len(updaters) - _UPDATERS_MAX
     if excess <= 0:
         return managers
     updaters.sort(key=lambda manager: (managers[manager].time, manager.identifier))
@@ -210,9 +210,9 @@ def cap_updaters(managers: Managers) -> Managers:
 
 
 def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -> None:
-    """Merge an updater into the manager ANCIENT of its version, in place; a new one begins with those of `oldest`."""
+    """Merge an updater into the manager _ANCIENT of its version, in place; a new one begins with those of `oldest`."""
     managed = managers[manager]
-    ancient_manager = Manager(ANCIENT, UPDATE, managed.version)
+    ancient_manager = Manager(_ANCIENT, UPDATE, managed.version)
     ancient = managers.get(ancient_manager)
     if ancient is None:
         ancient = managers.pop(oldest)

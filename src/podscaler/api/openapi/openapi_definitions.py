@@ -15,7 +15,7 @@ NUMBER_LIMITS = ("multipleOf", "maximum", "minimum")
 COUNT_LIMITS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
 FLAGS = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
 """The validations of custom resources that OpenAPI 2.0 has too, beside `pattern`."""
-PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
 _KEPT_MEMBERS = frozenset({
@@ -43,7 +43,7 @@ def definition(schema: Json) -> Json:
     if referenced_name:
         extensions = {key: value for key, value in schema.items() if key.startswith(_EXTENSION_PREFIX)}
         return {"$ref": f"#/definitions/{referenced_name}"} | description_members | extensions
-    if schema.get(PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
+    if schema.get(_PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
         return {"type": "object", GVK_EXTENSION: schema[GVK_EXTENSION]}
     kept_members = {
         key: value for key, value in schema.items() if key in _KEPT_MEMBERS or key.startswith(_EXTENSION_PREFIX)
@@ -55,7 +55,7 @@ def definition(schema: Json) -> Json:
 
 def _drop_misread_members(members: Json, *, is_nullable: bool) -> Json:
     """A definition without what kubectl misreads: members of a value that may be null or have unknown fields."""
-    is_open = bool(members.get(PRESERVE_UNKNOWN_FIELDS))
+    is_open = bool(members.get(_PRESERVE_UNKNOWN_FIELDS))
     dropped_keys: set[str] = set()
     if is_nullable or is_open:
         dropped_keys = {"items", "properties"}

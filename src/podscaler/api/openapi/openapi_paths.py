@@ -21,8 +21,8 @@ from podscaler.api.schema.openapi_schemas import PATCH
 
 Json = dict[str, Any]
 
-JSON_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
-WATCH_TYPES = (
+_JSON_TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+_WATCH_TYPES = (
     "application/json",
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf",
@@ -280,7 +280,7 @@ def watch_paths(subject: OperationSubject) -> Json:
 
 
 def _watch_operation(subject: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
-    responses = _responses(WATCH_EVENT, ("200",), WATCH_TYPES)
+    responses = _responses(WATCH_EVENT, ("200",), _WATCH_TYPES)
     operation = _base_operation(subject, kind_of_action, operation_id, description)
     return {"get": operation | {"responses": responses}}
 
@@ -306,7 +306,7 @@ def _list_operation(subject: OperationSubject, operation_id: str, parameters: tu
     operation = _base_operation(subject, "list", operation_id, f"list or watch objects of kind {subject.kind}")
     if parameters:
         operation["parameters"] = openapi_parameters.query_parameters(parameters)
-    return operation | {"responses": _responses(subject.list_message, ("200",), WATCH_TYPES)}
+    return operation | {"responses": _responses(subject.list_message, ("200",), _WATCH_TYPES)}
 
 
 def _read_operation(subject: OperationSubject, operation_id: str, description: str) -> Json:
@@ -367,7 +367,7 @@ def ok_responses(message: str) -> Json:
     return _responses(message, ("200",))
 
 
-def _responses(message: str, status_codes: tuple[str, ...], media_types: tuple[str, ...] = JSON_TYPES) -> Json:
+def _responses(message: str, status_codes: tuple[str, ...], media_types: tuple[str, ...] = _JSON_TYPES) -> Json:
     """The responses of an operation by status code, all with the same message, and 401 without one."""
     descriptions = {"200": "OK", "201": "Created", "202": "Accepted"}
     responses: Json = {

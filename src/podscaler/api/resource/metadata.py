@@ -56,7 +56,7 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
         errors = _change_errors(object_metadata, old.get("metadata") or {})
     errors += label_errors(object_metadata.get("labels") or {}, "metadata.labels")
     errors += annotation_errors(object_metadata.get("annotations") or {}, "metadata.annotations")
-    errors += owner_errors(object_metadata.get("ownerReferences") or [], "metadata.ownerReferences")
+    errors += _owner_errors(object_metadata.get("ownerReferences") or [], "metadata.ownerReferences")
     finalizers = object_metadata.get("finalizers") or []
     unqualified_errors = [] if resource.strategy.allows_bare_finalizers else _unqualified_errors(finalizers)
     return [*errors, *_finalizer_errors(finalizers), *unqualified_errors]
@@ -99,7 +99,7 @@ def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldEr
     return errors + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
 
-def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
+def _owner_errors(owners: list[Object], path: str) -> list[FieldError]:
     """The field errors of owner references: missing members, more than one controller."""
     errors = []
     controllers: list[str] = []

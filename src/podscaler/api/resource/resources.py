@@ -157,7 +157,7 @@ class Column:
     priority: int = 0
 
 
-def no_conditions(_obj: Object) -> Sequence[Object]:
+def _no_conditions(_obj: Object) -> Sequence[Object]:
     """No conditions: those of the rows of most kinds."""
     return ()
 
@@ -177,7 +177,7 @@ class Printer:
     columns: tuple[Column, ...]
     row: Callable[[Object, int], list[Any]]
     empty_is_null: bool = False
-    conditions: Callable[[Object], Sequence[Object]] = no_conditions
+    conditions: Callable[[Object], Sequence[Object]] = _no_conditions
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class _StructDecoder:
             state.record_mismatch(value, self.go_type)
             return ABSENT
         steps = state.steps
-        steps.append(None)
+        steps.append(None)  # becomes the location of the field that is decoded
         decoded_fields: dict[str, Any] = {}
         last_order, is_in_order = -1, True
         members = value.items() if type(value) is dict else self._report_repeated(cast("Repeated", value), state)

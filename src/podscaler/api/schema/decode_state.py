@@ -15,7 +15,7 @@ from typing import Any
 from podscaler.api.text import quoting
 from podscaler.api.text.json_text import DecodeError, Number
 
-MAX_PROBLEMS = 100
+_MAX_PROBLEMS = 100
 """The number of unknown and duplicate fields that are reported, as in Go."""
 
 
@@ -79,7 +79,7 @@ class DecodeState:
 
     def _record_problem(self, problem: str, key: str) -> None:
         """Records a problem with the field `key` of the current object, if there are not too many yet."""
-        if len(self.problems) < MAX_PROBLEMS:
+        if len(self.problems) < _MAX_PROBLEMS:
             self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:

@@ -140,7 +140,7 @@ def _error_index(base64_text: str) -> int:
 
 
 @lru_cache(maxsize=8192)
-def canonical_quantity(quantity_text: str) -> str:
+def _canonical_quantity(quantity_text: str) -> str:
     """A quantity's text as the API server prints it, without white space around it. Raises quantity.QuantityError."""
     return str(quantity.parse(quantity_text.strip(" \t\r\n\v\f\x85\xa0")))
 
@@ -155,7 +155,7 @@ def _decode_quantity(value: Any, state: DecodeState) -> Any:
     else:
         raise DecodeError(quantity.MALFORMED)
     try:
-        return canonical_quantity(quantity_text)
+        return _canonical_quantity(quantity_text)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 

@@ -1,6 +1,7 @@
 """Decodes objects of clients by the schema: checks types, drops unknown fields, normalizes quantities and times.
 
-Called by the API server for each request body, and for files and patches, before defaulting and validation.
+The API server calls `decode_value` for each parsed request body, patch and webhook response, before defaulting and
+validation; lint, convert and simulation for files. `decode_json` and `decode_yaml` parse, too: tests call them.
 
     decoded = decoding.decode_json(body, "autoscaling/v2.HorizontalPodAutoscaler")
     decoded.obj          {"kind": ..., "apiVersion": ..., "metadata": {...}, "spec": {...}}
@@ -26,7 +27,7 @@ from podscaler.api.text.json_text import DecodeError
 
 Object = dict[str, Any]
 
-SUMMARY_BYTES = 30
+_SUMMARY_BYTES = 30
 """The length of the beginning of a body that `summary` shows."""
 
 
@@ -121,6 +122,6 @@ def summary(body: bytes) -> str:
     """The beginning of a body, as `the object provided is unrecognized` ends with it; `<empty>` for an empty one."""
     if not body:
         return "<empty>"
-    beginning, ellipsis = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
+    beginning, ellipsis = body[:_SUMMARY_BYTES], " ..." if len(body) > _SUMMARY_BYTES else ""
     beginning_text = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
     return beginning_text + ellipsis

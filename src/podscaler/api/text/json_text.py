@@ -214,7 +214,7 @@ def plain_number(number: float) -> int | float:
     return int(number) if is_whole and not is_negative_zero else float(number)
 
 
-def float_text(number: float) -> str:
+def _float_text(number: float) -> str:
     """A finite float64 as Go's encoding/json writes it: with an exponent below 1e-6 and from 1e21 on."""
     shortest = repr(float(number))
     if number and not _EXPONENT_BELOW <= abs(number) < _EXPONENT_FROM:
@@ -225,7 +225,7 @@ def float_text(number: float) -> str:
 def encode(value: Any) -> bytes:
     """The JSON text of plain data, with `<`, `>`, `&` and the line separators escaped as Go escapes them.
 
-    Floats are written as `float_text` has them.
+    Floats are written as `_float_text` has them.
     """
     json_bytes = _encode(value)
     if _WHOLE_FLOAT.search(json_bytes) or _WITH_EXPONENT.search(json_bytes):
@@ -241,7 +241,7 @@ def _rewrite_float(match: re.Match[bytes]) -> bytes:
     number = match["float"]
     if number is None or math.isinf(float(number)):
         return match[0]
-    return float_text(float(number)).encode()
+    return _float_text(float(number)).encode()
 
 
 _encode = msgspec.json.Encoder().encode

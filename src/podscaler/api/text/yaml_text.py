@@ -25,7 +25,7 @@ import yaml
 from podscaler.api.text import json_text, quoting
 from podscaler.api.text.json_text import DecodeError
 
-SPARE_NODES = 10_000
+_SPARE_NODES = 10_000
 """A document may have this many nodes more than bytes; without aliases there are fewer nodes than bytes."""
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -88,7 +88,7 @@ def _parse_document(body: bytes, read_scalar: Callable[[yaml.ScalarNode], Any]) 
         raise DecodeError(f"yaml: {getattr(error, 'reason', error)}") from None
     if node is None:
         return Document(None)
-    builder = _Builder(len(body) + SPARE_NODES, read_scalar)
+    builder = _Builder(len(body) + _SPARE_NODES, read_scalar)
     value = builder.build_value(node, 0)
     return Document(value, tuple(builder.duplicates))
 

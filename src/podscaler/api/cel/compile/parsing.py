@@ -24,7 +24,7 @@ DEPTH_MAX = 60
 _CHAIN_MAX = 2 * DEPTH_MAX
 """The longest chain of operators or members: later phases recurse into it, with fewer frames than the parser needs."""
 
-CHARACTERS_MAX = 100_000
+_CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
 """cel-go's message, with its limit; `programs` uses it, too, for trees that exceed Python's stack."""
 
@@ -42,8 +42,8 @@ class _SyntaxError(Exception):
 
 def parse(source: str) -> Node:
     """The tree of an expression. Raises CompileError with all syntax errors."""
-    if len(source) > CHARACTERS_MAX:
-        size = f"size: {len(source)}, limit: {CHARACTERS_MAX}"
+    if len(source) > _CHARACTERS_MAX:
+        size = f"size: {len(source)}, limit: {_CHARACTERS_MAX}"
         raise CompileError(render_issues(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
     tokens, issues = lexing.tokenize(source)
     parser = _Parser(tokens, issues)

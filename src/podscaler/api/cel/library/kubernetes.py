@@ -71,7 +71,7 @@ def _compare(left: Any, right: Any) -> int:
 
 
 @total_ordering
-class SemanticVersion:
+class _SemanticVersion:
     """A semantic version; build metadata is dropped, since it does not count in comparisons.
 
     Args:
@@ -92,9 +92,9 @@ class SemanticVersion:
         return (self.major, self.minor, self.patch, not self.prerelease, self.prerelease)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SemanticVersion) and self._order() == other._order()
+        return isinstance(other, _SemanticVersion) and self._order() == other._order()
 
-    def __lt__(self, other: "SemanticVersion") -> bool:
+    def __lt__(self, other: "_SemanticVersion") -> bool:
         return self._order() < other._order()
 
     def __hash__(self) -> int:
@@ -108,7 +108,7 @@ def _parse_semver(version_text: str, is_tolerant: bool = False) -> Opaque:
         raise EvaluationError(_semver_error(version_text))
     major, minor, patch, prerelease_text, _build = match.groups(default="")
     prerelease = tuple(_identifier_sort_key(identifier) for identifier in prerelease_text.split(".") if identifier)
-    version = SemanticVersion(_parse_uint64(major), _parse_uint64(minor), _parse_uint64(patch), prerelease)
+    version = _SemanticVersion(_parse_uint64(major), _parse_uint64(minor), _parse_uint64(patch), prerelease)
     return Opaque("kubernetes.Semver", version)
 
 

@@ -1,6 +1,6 @@
 """CEL functions on lists, sets and optional values: `[3, 1].sort()`, `sets.contains([1], [])`, `optional.of(1)`.
 
-`environment` puts FUNCTIONS into the table of all functions; `functions` explains signatures, and which exceptions
+`environment` joins FUNCTIONS to the table of all functions; `functions` explains signatures, and which exceptions
 implementations raise.
 
 Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets extension and optional

@@ -1,6 +1,6 @@
 """CEL functions with regular expressions: `'abc'.matches('b')`, `'a1 b2'.findAll('[0-9]')`.
 
-`environment` puts FUNCTIONS into the table of all functions (`functions` explains signatures); `matches` is in the
+`environment` joins FUNCTIONS to the table of all functions (`functions` explains signatures); `matches` is in the
 table of `standard`.
 
 Source: the documentation of Kubernetes' CEL regex library.

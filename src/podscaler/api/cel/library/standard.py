@@ -94,7 +94,7 @@ def standard_text(value: Any) -> str:
     if isinstance(value, Timestamp):
         return instant_text(value)
     if isinstance(value, Duration):
-        return span_text(value)
+        return _span_text(value)
     return value.name if isinstance(value, TypeValue) else str(value)
 
 
@@ -118,7 +118,7 @@ def instant_text(value: Timestamp) -> str:
     return seconds_text + fraction + (value.zone if offset_s else "Z")
 
 
-def span_text(value: Duration) -> str:
+def _span_text(value: Duration) -> str:
     """The duration in seconds: `90s`, `0.5s`."""
     whole_seconds, nanoseconds = divmod(abs(value.span_ns), _SECOND_NS)
     fraction = f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""

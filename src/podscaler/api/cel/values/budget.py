@@ -11,7 +11,7 @@ from typing import Any
 
 from podscaler.api.cel.values.errors import BudgetError
 
-DEFAULT_STEPS = 500_000
+_DEFAULT_STEPS = 500_000
 """About half a second."""
 TEXT_MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text that an expression may produce."""
@@ -28,7 +28,7 @@ class Budget:
 
     __slots__ = ("left",)
 
-    def __init__(self, steps: int = DEFAULT_STEPS) -> None:
+    def __init__(self, steps: int = _DEFAULT_STEPS) -> None:
         self.left = steps
 
     def spend(self, steps: int) -> None:
