@@ -59,7 +59,7 @@ class Structural:
         items: the schema of the elements of a list; None without one.
         preserves_unknown: whether unknown members are kept (x-kubernetes-preserve-unknown-fields).
         is_embedded: whether it is a resource with apiVersion, kind and metadata (x-kubernetes-embedded-resource).
-        list_type, list_map_keys, map_type: x-kubernetes-list-type, -list-map-keys and -map-type; else empty.
+        list_type, list_map_keys: x-kubernetes-list-type and -list-map-keys; else empty.
         limits: the keywords that restrict values.
         all_of, any_of, one_of, none_of: the schemas of `allOf`, `anyOf`, `oneOf` and `not`.
         source: the JSON-ready schema that was parsed.
@@ -77,7 +77,6 @@ class Structural:
     is_embedded: bool = False
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
-    map_type: str = ""
     limits: ValueConstraints = field(default_factory=ValueConstraints)
     all_of: tuple["Structural", ...] = ()
     any_of: tuple["Structural", ...] = ()
@@ -109,7 +108,6 @@ def parse(schema: Schema) -> Structural:
         is_embedded=bool(schema.get("x-kubernetes-embedded-resource")),
         list_type=schema.get("x-kubernetes-list-type") or "",
         list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
-        map_type=schema.get("x-kubernetes-map-type") or "",
         limits=_parse_constraints(schema),
         all_of=_parse_subschemas(schema, "allOf"),
         any_of=_parse_subschemas(schema, "anyOf"),

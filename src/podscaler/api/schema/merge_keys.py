@@ -25,7 +25,7 @@ class Merge:
 
     Attributes:
         merge: a list is merged rather than replaced.
-        retain_keys: keys that the patch's `$retainKeys` does not name are removed.
+        retain_keys: clients send `$retainKeys` for it; the server obeys that for any field, and does not read this.
         replace: an object or map is replaced as a whole.
         key: the field that identifies an element of a merged list of objects; empty for a list of scalars.
     """
