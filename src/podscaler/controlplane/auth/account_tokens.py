@@ -166,7 +166,10 @@ class AccountTokens:
         return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFETIME_S, {"secret": secret}))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenRejection | None:
-        """The user of a token, or why it is refused; None if it has another issuer or is no JSON Web Token."""
+        """The user of a token that is valid for one of `audiences`, or why it is not accepted.
+
+        None if it has another issuer or is no JSON Web Token.
+        """
         claims = self._verify_signature(token)
         if claims is None or isinstance(claims, TokenRejection):
             return claims

@@ -113,7 +113,7 @@ class NodeConnections:
         A pod with a network namespace is connected at its localhost, as kubelet does it, or else at its address.
         """
         networks = self._get_networks()
-        if networks is not None and networks.find(host):
+        if networks is not None and networks.namespace_path(host):
             pod_socket = await asyncio.to_thread(networks.open_socket, host)
             try:
                 pod_socket.setblocking(False)

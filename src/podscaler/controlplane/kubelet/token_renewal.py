@@ -72,7 +72,7 @@ async def _renew_if_due(
     if file_status is None or now_ns() < file_status.st_mtime_ns + _renew_after_ns(source):
         return
     file = volume_files.token_file(source, pod, issue, file_status.st_mode & PERMISSION_BITS)
-    group = file_status.st_gid if file_status.st_gid != os.getegid() else None
+    group = file_status.st_gid if file_status.st_gid != os.getegid() else None  # None: `write` sets no group
     await threads.run(volume_files.write, folder, file, group=group)
 
 

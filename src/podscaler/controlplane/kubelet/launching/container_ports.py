@@ -35,7 +35,8 @@ def port_plan(
 
     Args:
         container: a core/v1 Container.
-        image: the command of its image, None for an unknown one; a container with a command of its own gets no PORT.
+        image: the command of its image, None for an unknown one. A container with a command, or a PORT in its `env`, of
+            its own gets no PORT.
         lowest_port: the lowest port that its user may bind.
         translated: whether lower ports are translated in its system calls: the program may bind them as it declares
             them then, and gets the mapped ones. Otherwise only the PORT of a built-in image can be mapped.

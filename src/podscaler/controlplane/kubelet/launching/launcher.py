@@ -69,7 +69,7 @@ INSTRUCTION_BYTES = 8
 
 
 def make_namespace() -> None:
-    """Make a private mount namespace; an ordinary user also needs a user namespace, in which his id is kept.
+    """Make a private mount namespace; an ordinary user also needs a user namespace, in which the user's id is kept.
 
     Raises LaunchError, OSError.
     """
@@ -138,7 +138,7 @@ def install_trap(trap: Mapping[str, Any], socket_descriptor: int) -> None:
     listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE, ctypes.byref(program))
     if listener < 0:  # before Linux 5.19
         listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER, ctypes.byref(program))
-    check_result(min(listener, 0), "installing the filter that translates ports")
+    check_result(min(listener, 0), "installing the filter that translates ports")  # a descriptor is no error
     with socket.socket(fileno=socket_descriptor) as channel:
         socket.send_fds(channel, [b"\0"], [listener])
     os.close(listener)

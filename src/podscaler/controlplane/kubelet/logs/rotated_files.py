@@ -120,19 +120,15 @@ class LogCursor:
         self._close_oldest(len(self._files))
 
     def _open_rotated(self) -> bool:
-        """Open the files that are newer than the last one; returns whether there are any: the log was rotated."""
+        """Open the files that are newer than the only open one; returns whether there are any: the log was rotated."""
         open_inode = os.fstat(self._files[-1].fileno()).st_ino
-        for candidate in (Path(f"{self._path}{_ROTATED_SUFFIX}"), self._path):
-            if _inode(candidate) != open_inode:
-                self._open_newer(candidate, open_inode)
+        if _inode(self._path) == open_inode:  # the open file is FILE
+            return False
+        rotated_path = Path(f"{self._path}{_ROTATED_SUFFIX}")
+        if _inode(rotated_path) != open_inode:  # the open file was replaced: the log was rotated twice
+            self._open(rotated_path)
+        self._open(self._path)
         return len(self._files) > 1
-
-    def _open_newer(self, candidate: Path, open_inode: int) -> None:
-        """Open `candidate` if it is newer than the last file, whose inode is `open_inode`."""
-        # FILE.1 is newer only if FILE is not the last file either: that one was rotated twice.
-        if candidate != self._path and _inode(self._path) == open_inode:
-            return
-        self._open(candidate)
 
     def _open(self, path: Path) -> None:
         """Add a file, unless it is missing."""

@@ -86,7 +86,7 @@ async def prepare(
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
-        network=deps.pod_networks.find(placement.pod_ip) if deps.pod_networks else "",
+        network=deps.pod_networks.namespace_path(placement.pod_ip) if deps.pod_networks else "",
         hostname=host_names.host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
