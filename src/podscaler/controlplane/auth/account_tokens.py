@@ -31,8 +31,8 @@ from podscaler.controlplane.storage.entries import Entry
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 KUBERNETES_CLAIM = "kubernetes.io"
-DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
-"""The audiences of this API server: it accepts tokens that are valid for one of them."""
+DEFAULT_AUDIENCES = (ISSUER,)
+"""The audiences of this API server, by default the issuer alone: it accepts tokens that are valid for one of them."""
 POD_TOKEN_LIFETIME_S = 3607
 """The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFETIME_S`, for clients that
 never read the file again. As upstream, the odd number tells them from tokens for which a user requests an hour."""

@@ -97,7 +97,7 @@ class Authorizer:
 
 
 def join_errors(errors: list[str]) -> str:
-    """Several errors as Go's aggregate error prints them."""
+    """Several errors as Go's aggregate error prints them; for other messages of `apiserver`, too."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 

@@ -47,12 +47,12 @@ _LEGACY_MODE = _Mode("")
 
 
 def requested_user(headers: MultiMapping[str]) -> User | None:
-    """The user that the headers ask to impersonate, None without such headers.
+    """The user that the headers ask to impersonate; None without such headers, or with an empty user name alone.
 
     Args:
         headers: the request's headers, by name in any case.
 
-    Raises StatusError 400 for parts of an identity without a user name.
+    Raises StatusError 400 for a group, uid or extra without a user name.
     """
     if not any(header.lower().startswith("impersonate-") for header in headers):
         return None

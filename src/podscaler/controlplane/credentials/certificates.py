@@ -39,6 +39,7 @@ DNS_NAMES = (
 )
 ADDRESSES = ("127.0.0.1", "::1")
 """The loopback IP addresses that every server certificate contains."""
+# `podscaler.controlplane.registry.users` has NODE_PREFIX and MASTERS, too; this package may not import it
 NODE_PREFIX = "system:node:"
 """The user name of a node is this prefix and the node's name."""
 NODES = "system:nodes"
@@ -251,7 +252,10 @@ def _is_current_server(
     pair: CertifiedKey, authority: CertifiedKey, names: x509.SubjectAlternativeName, now: datetime
 ) -> bool:
     """Whether a server certificate is current and has all `names`."""
-    stored_names = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        stored_names = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:  # a certificate that others have made
+        return False
     return _is_current(pair, authority, now) and set(names) <= set(stored_names)
 
 

@@ -27,6 +27,7 @@ CONNECT_WITHIN_S: Final = 10.0
 CLOSE_WITHIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 BUFFER_BYTES: Final = 64 * 1024
+"""The `limit` of the stream reader: from twice so many unread bytes on, the connection to the pod is not read."""
 LOCALHOST: Final = "127.0.0.1"
 
 

@@ -209,8 +209,8 @@ def _claim_last_block(number: int) -> Claim | None:
     return None
 
 
-def claim_number(number: int) -> AddressBlock | None:
-    """Claim the block 127.`number`.0.0/16; None: another process has it. Raises OSError.
+def try_claim_block(number: int) -> AddressBlock | None:
+    """Claim the block 127.`number`.0.0/16 at once; None: another process has it. Raises OSError.
 
     `pod_networks` claims blocks for a moment, to remove the interfaces of an `up` that has ended.
     """

@@ -25,6 +25,7 @@ from podscaler.controlplane.network.dns_messages import ResourceRecord
 from podscaler.controlplane.registry.registry import Registry
 
 ZONE: Final = "cluster.local"
+"""The domain of the cluster, as `ZONE` of `podscaler.controlplane.kubelet.volumes.host_names`."""
 SERVICES: Final = "services"
 SLICES: Final = "endpointslices.discovery.k8s.io"
 _REVERSE_ZONE: Final = ".in-addr.arpa"

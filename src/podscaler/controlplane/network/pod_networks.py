@@ -204,7 +204,7 @@ def remove_orphaned_interfaces(block: AddressBlock) -> None:
     """
     _remove_interfaces(block)
     for number in _blocks_with_bridge() - {block.number}:
-        unused = addresses.claim_number(number)
+        unused = addresses.try_claim_block(number)
         if unused is None:  # a running `up` has that block
             continue
         try:

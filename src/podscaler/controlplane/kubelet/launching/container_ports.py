@@ -1,8 +1,8 @@
 """The ports of a container: named ports, and the ports that replace low ones that may not be bound.
 
 `kubelet.pods.container_setup` calls `port_plan`, and sets the environment variable PORT of built-in images by it;
-probes use `named_ports`. `kubelet.pods.pod_worker` writes the pod's port map (`podscaler.api.port_map`), which the
-Service proxy reads, from `mapped_ports`. Pure.
+`kubelet.containers.container_run` uses `named_ports` for probes. `kubelet.pods.pod_worker` writes the pod's port map
+(`podscaler.api.port_map`), which the Service proxy reads, from `mapped_ports`. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,10 @@ from typing import Any, Final
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
 
 PORT_OFFSET: Final = 20_000
-"""A low port N is mapped to 20000+N; pods do not conflict there, as each has an address of its own."""
+"""A low port N is mapped to 20000+N; pods do not conflict there, as each has an address of its own.
+
+`port_translation` adds it to the ports in system calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)

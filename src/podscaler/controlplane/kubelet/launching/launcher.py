@@ -1,8 +1,8 @@
 """A program that sets up mounts, a cgroup, limits and a terminal, and then executes a container's program.
 
 `kubelet.processes.processes` starts it as `python -I -S launcher.py PLAN REPORT [SOCKET]` for containers that need one
-of these. Of podscaler it imports only `mount_tree` and `openat2`, from its own directory. It has the rights of `up`
-until the exec, so its own environment is a fixed one, and the container's environment is passed to the exec only.
+of these. Of podscaler it imports only `mount_tree`, from its own directory, and thereby `openat2`. It has the rights of
+`up` until the exec, so its own environment is a fixed one, and the container's environment is passed to the exec only.
 
 PLAN is the descriptor of a file with JSON, which `container_config._launcher_spec` makes: a new entry stands there,
 here and in `carry_out`.

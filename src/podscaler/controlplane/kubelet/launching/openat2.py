@@ -1,8 +1,9 @@
 """Opens paths that must stay within a directory, whatever symbolic links containers create in it meanwhile.
 
-`kubelet.volumes.volume_files`, `volumes` and `launcher` use it. A path is resolved once, relative to a descriptor;
+`kubelet.volumes.volume_files`, `volumes` and `mount_tree` use it. A path is resolved once, relative to a descriptor;
 callers use the descriptor that is returned (`/proc/self/fd/N`, `dir_fd`) and never the path again. The module imports
-nothing of podscaler, because the launcher, a program of its own, imports it from its own directory.
+nothing of podscaler, as `mount_tree` is a part of the launcher, a program of its own, and imports it from its
+directory.
 
 Where the kernel has no openat2 (before Linux 5.6, other systems, some sandboxes) the components are opened one by one,
 and no symbolic link is followed.

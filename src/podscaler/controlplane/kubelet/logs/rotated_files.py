@@ -1,7 +1,8 @@
 """The two files of a container's log: FILE, and FILE.1 with the lines before the last rotation.
 
-`kubelet.logs.container_log` writes them by a `RotatingFile`, `log_reader` reads them by a `LogCursor`. A cursor keeps
-its files open, so that it loses no line when they are rotated while it reads.
+`kubelet.logs.container_log` writes them by a `RotatingFile`, `log_reader` reads them by a `LogCursor`;
+`kubelet.containers.container_process` removes those of earlier starts. A cursor keeps its files open, so that it loses
+no line when they are rotated while it reads.
 """
 
 import logging
@@ -154,6 +155,8 @@ def _inode(path: Path) -> int:
 def _seek_back(file: BinaryIO, lines: int) -> int:
     """Move `file` to the beginning of its last `lines` lines, or of all; returns how many are missing for `lines`."""
     end = file.seek(0, os.SEEK_END)
+    if lines == 0:
+        return 0
     line_count, position = 0, end
     while position > 0:
         start = max(0, position - CHUNK_BYTES)
@@ -167,9 +170,6 @@ def _seek_back(file: BinaryIO, lines: int) -> int:
                 file.seek(start + offset + 1)
                 return 0
         position = start
-    if lines == 0:
-        file.seek(end)
-        return 0
     file.seek(0)
     lines_in_file = line_count + (1 if end else 0)  # the first line follows no newline
     return max(0, lines - lines_in_file)

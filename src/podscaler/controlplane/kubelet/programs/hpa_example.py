@@ -19,7 +19,9 @@ from math import sqrt
 DRAIN_DELAY_S = 0.5
 """How long new connections are accepted after SIGTERM: clients may not know yet that the pod ends."""
 KEEP_ALIVE_S = 60
+"""The timeout of an idle connection."""
 BUSY_POLL_S = 0.02
+"""The delay between two checks for requests in progress, once the server is stopping."""
 
 
 def burn(iterations: int) -> float:

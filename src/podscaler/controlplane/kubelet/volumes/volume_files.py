@@ -1,10 +1,10 @@
 """The files of configMap, secret, downwardAPI and projected volumes, and writing them into a volume.
 
-`kubelet.volumes.volumes` and `kubelet.token_renewal` call it. All functions but `write`, `write_changed` and `status`
-are pure, except for lookups in the registry's memory and the issue of tokens. An object or key that is missing, and not
-optional, is a ContainerConfigError. Pods, volumes and their sources are the API's JSON objects. A new kind of volume: a
-case in `files`, and in `has_object` if it has the content of an object; a new kind of source in a projected volume: a
-case in `_projected_files`, and in `has_object`.
+`kubelet.volumes.volumes`, `kubelet.token_renewal` and `kubelet.pods.pod_worker` call it. All functions but `write`,
+`write_changed` and `status` are pure, except for lookups in the registry's memory and the issue of tokens. An object or
+key that is missing, and not optional, is a ContainerConfigError. Pods, volumes and their sources are the API's JSON
+objects. A new kind of volume: a case in `files`, and in `has_object` if it has the content of an object; a new kind of
+source in a projected volume: a case in `_projected_files`, and in `has_object`.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
