@@ -38,6 +38,7 @@ POD_TOKEN_LIFETIME_S = 3607
 never read the file again. As upstream, the odd number tells them from tokens for which a user requests an hour."""
 EXTENDED_LIFETIME_S = 365 * 24 * 3600
 SECRET_TOKEN_LIFETIME_S = 10 * EXTENDED_LIFETIME_S
+"""The lifetime of tokens in Secrets, which do not expire upstream."""
 _DELETION_LEEWAY_S = 60
 """A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096

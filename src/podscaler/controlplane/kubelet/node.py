@@ -23,6 +23,7 @@ LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
 """As that of a kubelet; the Lease is renewed every `KubeletSettings.heartbeat_s` seconds."""
 STATUS_PERIOD_S: Final = 300
+"""The status is written at least so often, as by a kubelet (nodeStatusReportFrequency)."""
 PID_PRESSURE: Final = "PIDPressure"
 PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
 """A condition of ours: whether the processes of all pods are limited (`process_limits`)."""

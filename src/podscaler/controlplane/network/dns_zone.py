@@ -75,7 +75,7 @@ class Zone:
         if name.endswith(_REVERSE_ZONE):
             return self._find_reverse(_parse_reverse_name(name) or "", record_type)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
-        match labels[::-1]:
+        match labels[::-1]:  # the label before the zone is the first one
             case [] | ["svc"] | ["pod"]:
                 return NameAnswer()
             case ["svc", namespace]:

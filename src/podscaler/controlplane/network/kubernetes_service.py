@@ -23,6 +23,7 @@ NAMESPACE, NAME = KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
 _INITIAL_TARGET_PORT = 6443
+"""That of a Service that `ensure_service_ip` creates, until the first `sync`."""
 
 
 async def ensure_service_ip(registry: Registry) -> str:

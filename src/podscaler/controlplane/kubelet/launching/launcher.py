@@ -48,6 +48,7 @@ else:
     import mount_tree
     from mount_tree import LaunchError, check_result
 
+# the constants of linux/sched.h, and below of linux/prctl.h and linux/seccomp.h
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUTS = 0x0400_0000
 CLONE_NEWUSER = 0x1000_0000

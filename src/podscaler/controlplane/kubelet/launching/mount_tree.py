@@ -31,6 +31,7 @@ else:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import openat2
 
+# the flags of linux/mount.h
 MS_RDONLY = 1
 MS_NOSUID = 2
 MS_REMOUNT = 32

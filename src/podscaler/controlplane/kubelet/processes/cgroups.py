@@ -27,6 +27,7 @@ CPU_PERIOD_US: Final = 100_000
 _QUOTA_MIN_US: Final = 1000
 """The least CPU time in a period that the kernel accepts."""
 _WEIGHT_MAX: Final = 10_000
+"""The largest `cpu.weight` that the kernel accepts."""
 _MILLI_PER_CORE: Final = 1000
 _MILLICORES_PER_WEIGHT: Final = 10
 """A request of one core is the default weight, 100."""
