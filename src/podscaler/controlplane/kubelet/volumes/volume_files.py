@@ -277,7 +277,7 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     parent_path, _, name = safe_path(file.path).rpartition("/")
     if name in ("", "."):
         raise mount_error(f'"{file.path}" is no path of a file')
-    with _opened(folder, parent_path) as parent:
+    with _ensured_folder(folder, parent_path) as parent:
         draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=parent)
@@ -319,7 +319,7 @@ def _has_data(folder: Path, file: VolumeFile) -> bool:
     False if it cannot be read. Raises ContainerConfigError, OSError.
     """
     parent_path, _, name = safe_path(file.path).rpartition("/")
-    with _opened(folder, parent_path) as parent:
+    with _ensured_folder(folder, parent_path) as parent:
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with open(os.open(name, flags, dir_fd=parent), "rb") as written_file:
@@ -345,7 +345,7 @@ def status(folder: Path, path: str) -> os.stat_result | None:
 
 
 @contextmanager
-def _opened(folder: Path, path: str) -> Iterator[int]:
+def _ensured_folder(folder: Path, path: str) -> Iterator[int]:
     """A descriptor of the directory at `path` within `folder`, which is created if it is missing. Raises OSError."""
     with openat2.opened_folder(str(folder)) as root:
         descriptor = openat2.make_beneath(root, path, FOLDER_MODE)
