@@ -87,9 +87,8 @@ class MountTree:
     def __init__(self, scratch: str, root: str = "") -> None:
         self._scratch = os.path.realpath(scratch)
         self._image_root = root
-        self._root = (
-            root  # the container's root; that of a container without an image becomes a mirror of `/`, if need be
-        )
+        # the container's root; that of a container without an image becomes a mirror of `/`, if need be
+        self._root = root
         self._private_folders: set[str] = set()  # paths made for this container, where entries can be created
         self._mount_points: list[str] = []
 
