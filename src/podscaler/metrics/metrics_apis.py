@@ -1,10 +1,11 @@
 """Sends queries to the three metrics APIs of a cluster: resource, custom, external.
 
-The controller makes one APIMetricsSource; each query is one request. The usage of the pods `app=web` in `shop` is `GET
-/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web`.
+`podscaler.controller.assembly` makes one APIMetricsSource; each query is one request. The usage of the pods `app=web`
+in `shop` is `GET /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web`.
 
 The version of the custom metrics API is negotiated: the group's preferred version if it is v1beta2 or v1beta1, else the
 first of these two that the group lists. Responses of both are read alike. It is negotiated again each sync period.
+A new kind of query: a class in `podscaler.metrics.queries`, a case in `_respond`, and one in `heapster`.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External
 metrics).
@@ -22,6 +23,7 @@ from podscaler.kube.client.discovery import Discovery
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
+    MetricsResponse,
     ObjectMetricQuery,
     PodsMetricQuery,
     R,
@@ -59,7 +61,7 @@ class APIMetricsSource:
         response: Any = await self._respond(query)  # of the type that the query's class names
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
-    async def _respond(self, query: MetricQuery[Any]) -> PodMetricsList | MetricValueList | ExternalMetricValueList:
+    async def _respond(self, query: MetricQuery[Any]) -> MetricsResponse:
         match query:
             case ResourceMetricsQuery():
                 return await self._resource_metrics(query)
@@ -88,8 +90,8 @@ class APIMetricsSource:
 
     async def _object_metric(self, query: ObjectMetricQuery) -> MetricValueList:
         metric, described = query.metric, query.described
-        group = group_of(described.api_version)
-        if described.kind == "Namespace" and not group:
+        group = _group_of(described.api_version)
+        if described.kind == "Namespace" and not group:  # its metrics have a path of their own
             path = urls.path("namespaces", query.namespace, "metrics", urls.object_name(metric))
             subject = f"metrics.{CUSTOM_GROUP} {metric}"
         else:
@@ -110,9 +112,9 @@ class APIMetricsSource:
         return typed_responses.typed(response, _EXTERNAL_VALUES)
 
     async def _resource_of(self, group: str, kind: str) -> str:
-        """The `resource.group` that serves a kind. Raises StatusError if none does."""
+        """The `resource.group` that serves a kind, or `resource` of the core group. Raises StatusError if none does."""
         try:
-            mapping = (await self._discovery.mappings(group, kind))[0]
+            mapping = (await self._discovery.mappings(group, kind))[0]  # at least one
         except StatusError as error:
             resource_text = f"{kind}.{group}" if group else kind
             text = f"unable to map kind {resource_text} to resource: {error}"
@@ -127,6 +129,7 @@ class APIMetricsSource:
 
     async def _custom_version(self) -> str:
         """The negotiated version. Raises StatusError if the API is not served in a known version."""
+        # the preferred version first
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)
@@ -136,7 +139,7 @@ class APIMetricsSource:
         raise StatusError("no known available metric versions found", code=0)
 
 
-def group_of(api_version: str) -> str:
+def _group_of(api_version: str) -> str:
     """The group in an apiVersion; empty for the core group and for a text with two slashes."""
     group, slash, version = api_version.partition("/")
     return group if slash and "/" not in version else ""

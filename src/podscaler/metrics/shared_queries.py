@@ -1,9 +1,9 @@
 """Sends equal queries for metrics as one request, and reuses its response for a short time.
 
-The controller wraps another MetricsSource in a SharedMetricsSource. Equal queries come from autoscalers with the same
-target, from the cpu and memory metrics of one autoscaler, and from autoscalers of the same queue. A query that is made
-while the response to an equal one is pending gets that response; so does a query that is made within `fresh_s` of the
-request. A failure is shared while the request is pending, and not reused later.
+`podscaler.controller.assembly` wraps another MetricsSource in a SharedMetricsSource. Equal queries come from
+autoscalers with the same target, from the cpu and memory metrics of one autoscaler, and from autoscalers of the same
+queue. A query that is made while the response to an equal one is pending gets that response; so does a query that is
+made within `fresh_s` of the request. A failure is shared while the request is pending, and not reused later.
 
 Differs: kube-controller-manager sends each query by itself. Responses are at most `fresh_s` older here.
 """
@@ -19,13 +19,14 @@ from podscaler.metrics.queries import MetricQuery, MetricsSource, R
 
 
 class SharedMetricsSource:
-    """Wraps a MetricsSource: equal queries within a tick share one request.
+    """Wraps a MetricsSource: equal queries share one request, by the module's rules.
 
     Args:
         source: executes the queries.
         clock: for the age of responses.
-        fresh_s: the tick: how old a response may be, in seconds since its request; 0 if no response is to be stored.
-        away: returns a context that is entered while a query waits for a response, as `Slots.without_slot`.
+        fresh_s: how old a response may be, in seconds since its request; 0 if no response is to be stored.
+        without_slot: returns a context that is entered while a query waits for a response: the controller's returns
+            the concurrency slot of the sync in the meantime.
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class SharedMetricsSource:
         clock: Clock,
         *,
         fresh_s: float = 0.0,
-        away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        without_slot: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._source = source
         self._clock = clock
         self._fresh_s = fresh_s
-        self._away = away
+        self._without_slot = without_slot
         self._flights: SingleFlight[MetricQuery[Any], Any] = SingleFlight()
+        # the instant of the request (monotonic clock) and the response; the latest response is the last entry
         self._responses: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
 
     async def query(self, query: MetricQuery[R]) -> R:
@@ -49,11 +51,12 @@ class SharedMetricsSource:
         if self._clock.monotonic_s() - requested_at_s < self._fresh_s:
             response: R = stored
         else:
-            async with self._away():
+            async with self._without_slot():
                 response = await self._flights.run(query, lambda: self._request(query))
         return response
 
     async def _request(self, query: MetricQuery[R]) -> R:
+        """Query the wrapped source, and store its response. Raises StatusError."""
         requested_at_s = self._clock.monotonic_s()
         response = await self._source.query(query)
         if self._fresh_s > 0:

@@ -1,8 +1,8 @@
 """Wires the parts that read the MetricSources of one cluster: informer, open sources, status writes.
 
 `podscaler.controller.assembly` makes a ClusterSources; `podscaler adapter` makes its own, and its server of
-external.metrics.k8s.io calls `direct.find_values`. A source is closed when its object is deleted or edited; all sources
-are closed when `run` ends.
+external.metrics.k8s.io calls `direct.find_values` and lists `names`. A source is closed when its object is deleted or
+edited; all sources are closed when `run` ends.
 """
 
 import asyncio
@@ -65,6 +65,8 @@ class ClusterSources:
                 group.create_task(self._statuses.run(), name="the statuses of metricsources")
         finally:
             await self._open_sources.close()
+
+    # the methods of a ResourceEventHandler, which the informer calls
 
     def added(self, source: MetricSource) -> None:
         """Do nothing: a source is opened when it is read."""

@@ -54,7 +54,7 @@ class Api:
         await self.cancel(*range(len(self._tasks)))
 
     async def _one(self, number: int) -> None:
-        async with self._allowance.place():
+        async with self._allowance.slot():
             self.begun.append(number)
             await self._clock.sleep(self._takes_s(number))
             self.answered.append(number)

@@ -37,9 +37,9 @@ class HttpSource:
         return f"http {self._settings.json_path or 'body'} of {self._web.shown_url}"
 
     async def read(self) -> Number:
-        """The number in the response."""
+        """The number in the response. Raises InvalidValue, and as `WebClient.get`."""
         body = await self._web.get()
-        if self._path is None:
+        if self._path is None:  # quick enough for the event loop
             return json_path.number_in(body, None)
         return await json_path.run_in_thread(json_path.number_in, body, self._path)
 

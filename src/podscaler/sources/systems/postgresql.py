@@ -39,7 +39,7 @@ class PostgresqlSource:
         self._timeout_s = config.timeout_s
         self._tls = config.tls
         if config.tls is not None:
-            addresses.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # only checks the authorities: libpq reads them by itself
         self._authorities: MemoryFile | None = None
         self._connection: AsyncConnection | None = None
 
@@ -50,9 +50,10 @@ class PostgresqlSource:
         return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:
-        """The number in the only column of the only row."""
+        """The number in the only column of the only row. Raises InvalidValue for other results, psycopg's errors."""
         if self._connection is None or self._connection.closed:
             self._connection = await self._connect()
+        # on lines of their own, as the query may end with a comment; a second row shows that the result is invalid
         query = "\n".join(("SELECT * FROM (", self._settings.query.rstrip().rstrip(";"), ") AS metric LIMIT 2"))
         async with self._connection.transaction():
             cursor = await self._connection.execute(query.encode(), prepare=True)

@@ -58,7 +58,10 @@ class PrometheusSource:
         return f"prometheus query {self._settings.query} at {self._web.shown_url.rstrip('/')}"
 
     async def read(self) -> Number:
-        """The value of the scalar, or of the vector's one sample."""
+        """The value of the scalar, or of the vector's one sample.
+
+        Raises InvalidValue, SourceError for a failed query, and as `WebClient.post_form`.
+        """
         status, body = await self._web.post_form(self._url, self._form)
         try:
             response = msgspec.json.decode(body, type=_Response)

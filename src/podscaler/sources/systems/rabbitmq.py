@@ -49,7 +49,7 @@ class RabbitmqSource:
         return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 
     async def read(self) -> Number:
-        """The number of messages that are ready."""
+        """The number of messages that are ready. Raises aio-pika's errors, also if there is no such queue."""
         if self._connection is None or self._connection.is_closed:
             self._connection = await self._connect()
         channel = await self._connection.channel(publisher_confirms=False)

@@ -54,7 +54,7 @@ class RedisSource:
         self._password = config.credentials.get("password")
         self._tls = config.tls
         if config.tls is not None:
-            addresses.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # only checks the authorities: the client makes a context of its own
         self._timeout_s = config.timeout_s
         self._redis: Redis | None = None
 
@@ -69,8 +69,11 @@ class RedisSource:
         return f"redis stream {stream.key} {stream.count.lower()}{group} at {address}"
 
     async def read(self) -> Number:
-        """The length of the list or stream, or the lag or the pending messages of the consumer group."""
-        redis, stream = self._opened(), self._settings.stream
+        """The length of the list or stream, or the lag or the pending messages of the consumer group.
+
+        Raises InvalidValue if there is no such group or count, and redis' errors.
+        """
+        redis, stream = self._client(), self._settings.stream
         if stream is None:
             return int(await redis.llen(self._settings.list))
         if stream.count == "Length":
@@ -86,8 +89,8 @@ class RedisSource:
         if self._redis is not None:
             await self._redis.aclose()
 
-    def _opened(self) -> Redis:
-        """The client, which is made at the first read, and connects when it is used."""
+    def _client(self) -> Redis:
+        """The client, which is made by the first read, and connects when it is used."""
         if self._redis is None:
             tls = self._tls or TLSSettings()
             self._redis = Redis(
