@@ -115,6 +115,7 @@ class ObjectReader:
         objects = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
+        # the first three return lists; the others add to `objects`, and return nothing
         events, target_events, pods, *_ = await asyncio.gather(
             self._read_or_note(objects, "events", self._events(namespace, name, kind.kind)),
             self._read_or_note(
@@ -124,13 +125,13 @@ class ObjectReader:
             self._read_or_note(objects, "the target", self._add_target(objects, namespace, reference)),
             self._read_or_note(objects, "autoscalers of the namespace", self._add_autoscalers(objects, namespace)),
             *[
-                self._read_or_note(objects, plural, self._add(objects, namespace, plural, name))
-                for plural, name in _LINTED_KINDS
+                self._read_or_note(objects, plural, self._add_linted(objects, namespace, plural, linted_kind))
+                for plural, linted_kind in _LINTED_KINDS
             ],
         )
         objects.events = [*(events or ()), *(target_events or ())]
         objects.pods = list(pods or ()) if selector else []
-        if kind is not HPA:
+        if kind is not HPA:  # `_add_autoscalers` has added an HPA
             objects.items += reading.items(objects.autoscaler, DocumentOrigin())
         return objects
 
@@ -146,13 +147,17 @@ class ObjectReader:
         return None
 
     async def _events(self, namespace: str, name: str, kind: str) -> list[JsonObject]:
+        """The Events on an object; none if `name` is empty. Raises StatusError."""
         if not name:
             return []
         fields = f"involvedObject.name={name},involvedObject.kind={kind}"
         return await self._list("", "v1", namespace, "events", [("fieldSelector", fields)])
 
     async def _add_target(self, objects: ReadObjects, namespace: str, reference: JsonObject) -> None:
-        """Add the scaled object to the items; one that does not exist makes its kind a listed one."""
+        """Add the scaled object to the items; one that does not exist makes its kind a listed one.
+
+        So a lint rule can report that it does not exist. Raises StatusError if it cannot be read, other than 404.
+        """
         group = str(reference.get("apiVersion", "")).rpartition("/")[0]
         kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
         mapping = (await self._discovery.mappings(group, kind))[0]
@@ -167,24 +172,30 @@ class ObjectReader:
         api_version = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
         objects.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
 
-    async def _add_autoscalers(self, read_objects: ReadObjects, namespace: str) -> None:
-        objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
-        for obj in objects:
-            read_objects.items += reading.items(
-                {**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
-            )
+    async def _add_autoscalers(self, objects: ReadObjects, namespace: str) -> None:
+        """Add the HPAs of the namespace to the items. Raises StatusError."""
+        for obj in await self._list(HPA.group, HPA.version, namespace, HPA.plural, []):
+            objects.items += reading.items({**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
 
-    async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
-        for obj in await self._list("", "v1", namespace, plural, []):
+    async def _add_linted(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
+        """Add the objects of a kind of _LINTED_KINDS to the items; a whole list makes it a listed one.
+
+        Raises StatusError.
+        """
+        linted_objects = await self._list("", "v1", namespace, plural, [])
+        for obj in linted_objects:
             objects.items += reading.items({**obj, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
-        objects.listed.add(("", kind.lower()))
+        if len(linted_objects) < LIST_MAX:
+            objects.listed.add(("", kind.lower()))
 
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
+        """The objects of a namespace, at most LIST_MAX: the rest of a longer list is not read. Raises StatusError."""
         path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)
         body = await self._get(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
         return list(body.get("items") or ())
 
     async def _get(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
+        """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
         except msgspec.DecodeError as error:
@@ -192,7 +203,7 @@ class ObjectReader:
 
 
 _LINTED_KINDS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange"))
-"""Resource and kind of further objects of the namespace that lint rules read."""
+"""Resource and kind of further objects of the namespace that lint rules read; all are of the group `""`, in v1."""
 
 
 def _condition(obj: JsonObject) -> ConditionView:
@@ -206,6 +217,7 @@ def _condition(obj: JsonObject) -> ConditionView:
 
 
 def _event(obj: JsonObject) -> EventView:
+    """The view of an Event, in whichever of its forms: with a series, with `lastTimestamp`, or with `eventTime`."""
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))
     return EventView(
@@ -219,4 +231,5 @@ def _event(obj: JsonObject) -> EventView:
 
 
 def _text(obj: JsonObject, name: str) -> str:
+    """The text of a field; empty if it is absent or null."""
     return str(obj.get(name) or "")
