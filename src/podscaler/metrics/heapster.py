@@ -135,6 +135,7 @@ class HeapsterMetricsSource:
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
     async def _respond(self, query: MetricQuery[Any]) -> PodMetricsList | MetricValueList:
+        """The response for the class of the query. Raises StatusError, also for metrics that Heapster does not have."""
         match query:
             case ResourceMetricsQuery():
                 return await self._resource_metrics(query)
@@ -147,6 +148,7 @@ class HeapsterMetricsSource:
         raise TypeError(f"{query!r} is a query of no known type")
 
     async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
+        """The usage of pods (rule 1). Raises StatusError, also for a list without items."""
         path = "/apis/metrics/v1alpha1" + urls.path("namespaces", urls.object_name(query.namespace), "pods")
         body = await self._get(path, [("labelSelector", str(query.selector))], "failed to get pod resource metrics")
         usage: PodMetricsList = _decoded(body, _POD_METRICS)
@@ -155,6 +157,7 @@ class HeapsterMetricsSource:
         return usage
 
     async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
+        """The values of a metric of pods (rule 2). Raises StatusError."""
         if query.metric_selector != EVERYTHING:
             raise StatusError("metric selectors aren't supported by heapster", code=0)
         metric = urls.subresource(query.metric)

@@ -62,6 +62,7 @@ class APIMetricsSource:
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
     async def _respond(self, query: MetricQuery[Any]) -> MetricsResponse:
+        """The response of the type that belongs to the class of the query. Raises StatusError."""
         match query:
             case ResourceMetricsQuery():
                 return await self._resource_metrics(query)
@@ -74,6 +75,7 @@ class APIMetricsSource:
         raise TypeError(f"{query!r} is a query of no known type")
 
     async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
+        """`/apis/metrics.k8s.io/v1beta1/namespaces/NAMESPACE/pods?labelSelector=SELECTOR`. Raises StatusError."""
         response = await self._client.fetch(
             urls.group_version(RESOURCE_GROUP, VERSION) + urls.path("namespaces", query.namespace, "pods"),
             subject=f"pods.{RESOURCE_GROUP}",
@@ -82,6 +84,7 @@ class APIMetricsSource:
         return typed_responses.typed(response, _POD_METRICS)
 
     async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
+        """`namespaces/NAMESPACE/pods/*/METRIC` below the custom metrics API. Raises StatusError."""
         return await self._custom_values(
             urls.path("namespaces", query.namespace, "pods", "*", urls.subresource(query.metric)),
             subject=f"pods.{CUSTOM_GROUP} *",
@@ -89,9 +92,10 @@ class APIMetricsSource:
         )
 
     async def _object_metric(self, query: ObjectMetricQuery) -> MetricValueList:
+        """`namespaces/NAMESPACE/RESOURCE/NAME/METRIC` below the custom metrics API. Raises StatusError."""
         metric, described = query.metric, query.described
         group = _group_of(described.api_version)
-        if described.kind == "Namespace" and not group:  # its metrics have a path of their own
+        if described.kind == "Namespace" and not group:  # the one exception: `namespaces/NAMESPACE/metrics/METRIC`
             path = urls.path("namespaces", query.namespace, "metrics", urls.object_name(metric))
             subject = f"metrics.{CUSTOM_GROUP} {metric}"
         else:
@@ -103,6 +107,7 @@ class APIMetricsSource:
         return await self._custom_values(path, subject=subject, query=parameters)
 
     async def _external_metric(self, query: ExternalMetricQuery) -> ExternalMetricValueList:
+        """`/apis/external.metrics.k8s.io/v1beta1/namespaces/NAMESPACE/METRIC`. Raises StatusError."""
         response = await self._client.fetch(
             urls.group_version(EXTERNAL_GROUP, VERSION)
             + urls.path("namespaces", query.namespace, urls.resource(query.metric)),

@@ -199,6 +199,7 @@ def _failure(facts: _StatusFacts) -> _Found | None:
 
 
 def _inactive(active: Condition) -> _Found:
+    """The state of an autoscaler whose condition ScalingActive is False: by the condition's reason."""
     if active.reason == "ScalingDisabled":
         return HealthState.DISABLED, "its target has no replicas, and nothing that could start one", _since(active)
     if active.reason == "AmbiguousSelector":
@@ -208,6 +209,7 @@ def _inactive(active: Condition) -> _Found:
 
 
 def _of_error(state: HealthState, condition: Condition) -> _Found:
+    """The state with the error in the condition's message as its reason; FORBIDDEN in its place for a 403."""
     message = condition.message
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)

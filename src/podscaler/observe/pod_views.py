@@ -50,6 +50,7 @@ def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
 
 
 def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
+    """The view of a pod, as the API has it, with its samples by resource or metric; empty if there are none."""
     status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     return PodView(

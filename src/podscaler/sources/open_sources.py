@@ -34,7 +34,6 @@ from podscaler.sources.source_types import FindFactory
 
 log = logging.getLogger(__name__)
 
-# the figures of the module's rules
 CONCURRENT_READS, NAMESPACE_READS = 64, 8
 WAIT_MAX_S = 30.0
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 5.0, 60.0

@@ -115,6 +115,7 @@ class ExtensionServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Record a request, and return the response that `answers` has for its path, or a Status."""
         peer = _peer(request)
         headers = tuple(request.headers.items())
         self.asked.append(Asked(request.method, request.raw_path, headers, await request.content.read(), peer))

@@ -1,6 +1,6 @@
 """A real registry (`podscaler.controlplane.registry`) for tests of controllers and of the kubelet, on a real store.
 
-A test, or its fixture, does the following; the kubelet or controller under test gets `opened.registry`::
+A test or its fixture opens it, and passes `opened.registry` to the kubelet or controller under test::
 
     async with open_registry(tmp_path, catalog.RESOURCES, VirtualClock()) as opened:
         await opened.registry.create("pods", pod)

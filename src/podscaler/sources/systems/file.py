@@ -2,6 +2,8 @@
 
 The folder is the value of `--metric-source-folder`; without the flag no file is read. Symbolic links are followed as
 long as they stay below the folder (a mounted ConfigMap consists of such links); the file must be a regular one.
+`podscaler.sources.source_types` finds FileSource by `spec.file` of a MetricSource. A new setting: a field of
+FileSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: open(2) (O_NOFOLLOW), path_resolution(7).
 """

@@ -1,7 +1,9 @@
 """Reads a metric's number from the response to a GET request, by a JSONPath query or as the whole body.
 
-`podscaler.sources.source_types` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is
-not known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
+`podscaler.sources.source_types` finds HttpSource by `spec.http` of a MetricSource. A new setting: a field of
+HttpSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+The age of a response is not known: an old value is not detected. Caches are told to ask the server
+(Cache-Control: no-cache).
 """
 
 import msgspec

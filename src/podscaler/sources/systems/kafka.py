@@ -2,6 +2,8 @@
 
 Messages of a transaction that is not committed count. Of a partition without a committed offset nothing counts with
 `offsetResetPolicy: Latest`, as a new consumer would skip its messages; with `Earliest` all retained messages count.
+`podscaler.sources.source_types` finds KafkaSource by `spec.kafka` of a MetricSource. A new setting: a field of
+KafkaSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: the documentation of Kafka (protocol: OffsetFetch, ListOffsets; consumer configuration auto.offset.reset).
 """

@@ -1,5 +1,8 @@
 """Reads the messages of a JetStream stream, or those that a consumer has not received yet, from NATS.
 
+`podscaler.sources.source_types` finds NatsSource by `spec.nats` of a MetricSource. A new setting: a field of
+NatsSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+
 Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.API.CONSUMER.INFO).
 """
 

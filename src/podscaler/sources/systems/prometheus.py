@@ -1,5 +1,8 @@
 """Reads the result of an instant query from Prometheus, or from another server with its API (Thanos, Mimir).
 
+`podscaler.sources.source_types` finds PrometheusSource by `spec.prometheus` of a MetricSource. A new setting: a field
+of PrometheusQuerySettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+
 Source: the documentation of Prometheus (HTTP API, instant queries). A stale series is not in a result: Prometheus
 leaves out series without a sample in its lookback period (5 minutes).
 """
