@@ -35,6 +35,7 @@ SAMPLE_PERIOD_MS = 60_000
 TIDY_PERIOD_S = 1.0
 SYNCS_MIN_RATIO = 1 / 4
 """The part of the limit of bytes that kept syncs may use in any case; points may use the rest."""
+_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -272,7 +273,7 @@ class DecisionHistory(Recording):
 
 
 def _span(span_ms: int) -> str:
-    """The span in words, in its natural unit."""
-    if span_ms % 86_400_000 == 0:
-        return "a day" if span_ms == 86_400_000 else f"{span_ms // 86_400_000} days"
-    return f"{span_ms // 3_600_000} h" if span_ms % 3_600_000 == 0 else f"{span_ms // 60_000} min"
+    """The span in words, in days or hours if it is a whole number of them, else in minutes."""
+    if span_ms % _DAY_MS == 0:
+        return "a day" if span_ms == _DAY_MS else f"{span_ms // _DAY_MS} days"
+    return f"{span_ms // _HOUR_MS} h" if span_ms % _HOUR_MS == 0 else f"{span_ms // _MINUTE_MS} min"

@@ -56,6 +56,7 @@ class WebClient:
     def __init__(self, config: SourceConfig, url: str, headers: Mapping[str, str]) -> None:
         self.url = _checked_url(url)
         self._headers = {**_checked_headers(headers), **_authorization(config.credentials)}
+        # True: the default of aiohttp, which http does not use
         self._tls = addresses.context_of(config.tls or TLSSettings()) if self.url.scheme == "https" else True
         self._timeout = aiohttp.ClientTimeout(total=config.timeout_s)
         self._session: aiohttp.ClientSession | None = None

@@ -105,7 +105,7 @@ class RedisSource:
                 ssl_ca_data=tls.authorities_pem or None,
                 ssl_cert_reqs="required" if tls.is_verified else "none",
                 ssl_check_hostname=tls.is_verified,
-                retry=Retry(NoBackoff(), 1),
+                retry=Retry(NoBackoff(), 1),  # once, as the server may have closed an idle connection
                 socket_timeout=self._timeout_s,
                 socket_connect_timeout=self._timeout_s,
                 single_connection_client=True,
