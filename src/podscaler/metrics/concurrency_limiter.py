@@ -1,16 +1,17 @@
 """Limits the number of concurrent requests to each of the three metrics APIs.
 
-A LimitedMetricsSource has one limiter for each API, so that a slow or dead API delays no queries of another. The limit
-is FEW while responses are fast, and rises with the API's latency, so that RATE_PER_S responses a second are possible,
-to MANY at most. Rules:
+`podscaler.controller.assembly` wraps the MetricsSource that makes the requests in a LimitedMetricsSource. It has one
+limiter for each API, so that a slow or dead API delays no queries of another. The limit is LIMIT_MIN while responses
+are fast. It rises with the API's latency to LIMIT_MAX at most, so that RATE_PER_S responses a second are possible.
+Rules:
 
 1. On a busy machine concurrent requests slow each other down. So the limit rises step by step, and only while the
-   fastest response of each step takes no longer than SLOWDOWN_RATIO times that with FEW; otherwise it is FEW again, and
-   is raised no sooner than RETRY_S later. Only requests that reach the limit are measured, and a step of slow responses
-   goes on for SLOWDOWN_MIN_S at least, as one fast response shows that nothing is wrong.
+   fastest response of each step takes at most SLOWDOWN_RATIO times as long as that with LIMIT_MIN; otherwise it is
+   LIMIT_MIN again, and is raised no sooner than RETRY_S later. Only requests that reach the limit are measured. A step
+   in which all responses are slow lasts at least SLOWDOWN_MIN_S, so that a short delay changes nothing.
 2. Requests above the limit wait in the order of their arrival.
-3. A request without a response after COUNTED_S does not count any more, up to MANY in all: queries that hang do not
-   block others of the same API.
+3. A request without a response after COUNTED_S does not count any more, up to LIMIT_MAX in all: queries that hang do
+   not block others of the same API.
 
 The limit is low because an API server keeps only 25 idle connections to a metrics server that speaks HTTP/1.1
 (client-go's limit for each host); each further request opens a connection, with a TLS handshake that costs more than
@@ -24,9 +25,9 @@ from contextlib import asynccontextmanager
 from podscaler.base.clock import Clock
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
-FEW = 12
+LIMIT_MIN = 12
 """The lowest limit: two APIs behind one server stay below the 25 connections."""
-MANY = 72
+LIMIT_MAX = 72
 """The highest limit: 5,000 autoscalers with a query of 200 ms each need 67 for a period of 15 s.
 
 Three slow APIs leave some of the pool's 256 connections for other requests.
@@ -36,11 +37,11 @@ RATE_PER_S = 1000.0
 COUNTED_S = 1.0
 """How long a request without a response counts (rule 3)."""
 RETRY_S = 10.0
-"""How long the limit stays FEW after raising it made responses slower (rule 1)."""
+"""How long the limit stays LIMIT_MIN after raising it made responses slower (rule 1)."""
 STEP_RESPONSES = 24
 """The number of measured responses after which the limit is computed again."""
 SLOWDOWN_RATIO = 1.5
-"""How many times longer than with FEW a response may take before the limit is FEW again."""
+"""How many times longer than with LIMIT_MIN a response may take before the limit is LIMIT_MIN again."""
 SLOWDOWN_MIN_S = 2.0
 """A slowdown that is shorter than this is ignored (rule 1)."""
 
@@ -54,7 +55,7 @@ class ConcurrencyLimiter:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._limit = FEW
+        self._limit = LIMIT_MIN
         # by request: when it began (monotonic clock), and whether it reached the limit
         self._begun: dict[object, tuple[float, bool]] = {}
         self._counted_requests: set[object] = set()  # those of `_begun` that still count (rule 3)
@@ -64,13 +65,13 @@ class ConcurrencyLimiter:
         # of this step: the number of measured responses, and the duration of the fastest one
         self._responses = 0
         self._fastest_s = float("inf")
-        self._fastest_with_few_s = float("inf")
+        self._fastest_at_min_s = float("inf")
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """The context of a request; entering waits while the limit is reached. A failed request is not measured."""
         request = object()
-        if self._waiters or not self._has_room:
+        if self._waiters or not self._has_free_slot:
             await self._wait(request)
         else:
             self._enter(request)
@@ -83,8 +84,8 @@ class ConcurrencyLimiter:
             self._leave(request)
 
     @property
-    def _has_room(self) -> bool:
-        return len(self._counted_requests) < self._limit and len(self._begun) < MANY
+    def _has_free_slot(self) -> bool:
+        return len(self._counted_requests) < self._limit and len(self._begun) < LIMIT_MAX
 
     def _enter(self, request: object) -> None:
         """Count a request that begins now; it is measured if it reaches the limit."""
@@ -111,7 +112,7 @@ class ConcurrencyLimiter:
 
     def _admit_waiting(self) -> None:
         """Give free slots to waiting requests."""
-        while self._waiters and self._has_room:
+        while self._waiters and self._has_free_slot:
             request = next(iter(self._waiters))
             waiter = self._waiters.pop(request)
             if not waiter.done():
@@ -139,20 +140,20 @@ class ConcurrencyLimiter:
 
     @property
     def _is_slowed_down(self) -> bool:
-        """Whether the limit is raised, and every response of the step took longer than with FEW."""
-        return self._limit > FEW and self._fastest_s > self._fastest_with_few_s * SLOWDOWN_RATIO
+        """Whether the limit is raised, and every response of the step took longer than with LIMIT_MIN."""
+        return self._limit > LIMIT_MIN and self._fastest_s > self._fastest_at_min_s * SLOWDOWN_RATIO
 
     def _adjust_limit(self, now_s: float) -> None:
-        """Raise the limit, twofold at most, or lower it to FEW, by the fastest response of the step that ends."""
-        if self._limit == FEW:
-            self._fastest_with_few_s = self._fastest_s
+        """Raise the limit, twofold at most, or lower it to LIMIT_MIN, by the fastest response of the step that ends."""
+        if self._limit == LIMIT_MIN:
+            self._fastest_at_min_s = self._fastest_s
         elif self._is_slowed_down:
-            self._limit, self._retry_at_s = FEW, now_s + RETRY_S
+            self._limit, self._retry_at_s = LIMIT_MIN, now_s + RETRY_S
         if now_s >= self._retry_at_s:
             # a faster response with a raised limit counts too: the API has become faster
-            self._fastest_with_few_s = min(self._fastest_with_few_s, self._fastest_s)
-            needed = round(self._fastest_with_few_s * RATE_PER_S)
-            self._limit = max(FEW, min(2 * self._limit, needed, MANY))
+            self._fastest_at_min_s = min(self._fastest_at_min_s, self._fastest_s)
+            needed = round(self._fastest_at_min_s * RATE_PER_S)
+            self._limit = max(LIMIT_MIN, min(2 * self._limit, needed, LIMIT_MAX))
 
 
 class LimitedMetricsSource:
