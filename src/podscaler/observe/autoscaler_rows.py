@@ -63,7 +63,7 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
         min=DEFAULT_MIN_REPLICAS if wire.spec.min_replicas is None else wire.spec.min_replicas,
         max=wire.spec.max_replicas,
         metrics=metrics(wire),
-        last_scale_at=milliseconds(wire.status.last_scale_time),
+        last_scale_at=instant_ms(wire.status.last_scale_time),
         changed_at=None if track is None else track.changed_at,
         sparkline=() if track is None else track.columns.sampled(now_ms - SPARKLINE_MS, now_ms, SPARKLINE_POINTS),
         decided_by=decided_by,
@@ -82,7 +82,7 @@ def sort_key(row: AutoscalerRow) -> tuple[int, str, str]:
     return -row.severity, row.namespace, row.name
 
 
-def milliseconds(text: str | None) -> int | None:
+def instant_ms(text: str | None) -> int | None:
     """The instant of a timestamp of the API in ms; None if there is none, or it cannot be read."""
     try:
         return instants.parse(text) // MILLISECOND_NS if text else None

@@ -22,7 +22,7 @@ from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
-from podscaler.observe.autoscaler_rows import milliseconds
+from podscaler.observe.autoscaler_rows import instant_ms
 from podscaler.observe.views import ConditionView, EventView, LintView
 
 JsonObject = dict[str, Any]
@@ -212,7 +212,7 @@ def _condition(obj: JsonObject) -> ConditionView:
         status=_text(obj, "status"),
         reason=_text(obj, "reason"),
         message=_text(obj, "message"),
-        last_transition_at=milliseconds(obj.get("lastTransitionTime")),
+        last_transition_at=instant_ms(obj.get("lastTransitionTime")),
     )
 
 
@@ -221,7 +221,7 @@ def _event(obj: JsonObject) -> EventView:
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))
     return EventView(
-        at=next((at for text in times if (at := milliseconds(text)) is not None), None),
+        at=next((at for text in times if (at := instant_ms(text)) is not None), None),
         type=_text(obj, "type"),
         reason=_text(obj, "reason"),
         message=_text(obj, "message"),

@@ -55,7 +55,7 @@ class MetricSourceInformer:
         external metrics API. Raises StatusError if the first list fails or takes longer than LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
-        while not self._can_answer:
+        while not self._can_find:
             if self._reflector.last_error:
                 # code 0: no HTTP response is behind this error
                 raise StatusError(f"MetricSources are not listed yet: {self._reflector.last_error}", code=0)
@@ -65,7 +65,7 @@ class MetricSourceInformer:
         return self._cache.find(key)
 
     @property
-    def _can_answer(self) -> bool:
+    def _can_find(self) -> bool:
         """Whether MetricSources are listed, or cannot be: the kind is not served, or listing it is forbidden."""
         return self._cache.synced or not self._reflector.is_served or self._reflector.is_forbidden
 

@@ -20,7 +20,6 @@ from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScena
 from podscaler.simulation.model.step_series import StepSeries, from_steps
 from podscaler.simulation.model.workloads import ContainerModel, PodModel, ResourceLoad, WorkloadModel
 
-_DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 _DAY_MINUTES = 1440
 
