@@ -2,8 +2,7 @@
 
 `podscaler.controller.assembly` wraps the MetricsSource that makes the requests in a LimitedMetricsSource. It has one
 limiter for each API, so that a slow or dead API delays no queries of another. The limit is LIMIT_MIN while responses
-are fast. It rises with the API's latency to LIMIT_MAX at most, so that RATE_PER_S responses a second are possible.
-Rules:
+are fast. It rises with the latency to LIMIT_MAX at most, so that RATE_PER_S responses a second are possible. Rules:
 
 1. On a busy machine concurrent requests slow each other down. So the limit rises step by step, and only while the
    fastest response of each step takes at most SLOWDOWN_RATIO times as long as that with LIMIT_MIN; otherwise it is

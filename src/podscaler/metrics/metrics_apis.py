@@ -119,7 +119,7 @@ class APIMetricsSource:
     async def _resource_of(self, group: str, kind: str) -> str:
         """The `resource.group` that serves a kind, or `resource` of the core group. Raises StatusError if none does."""
         try:
-            mapping = (await self._discovery.mappings(group, kind))[0]  # at least one
+            mapping, *_ = await self._discovery.mappings(group, kind)
         except StatusError as error:
             resource_text = f"{kind}.{group}" if group else kind
             text = f"unable to map kind {resource_text} to resource: {error}"
@@ -134,11 +134,10 @@ class APIMetricsSource:
 
     async def _custom_version(self) -> str:
         """The negotiated version. Raises StatusError if the API is not served in a known version."""
-        # the preferred version first
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)
-        for version in versions:
+        for version in versions:  # the preferred one first
             if version in CUSTOM_VERSIONS:
                 return version
         raise StatusError("no known available metric versions found", code=0)

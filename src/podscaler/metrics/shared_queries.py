@@ -11,11 +11,18 @@ Differs: kube-controller-manager sends each query by itself. Responses are at mo
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.base.clock import Clock
 from podscaler.kube.transport.single_flight import SingleFlight
 from podscaler.metrics.queries import MetricQuery, MetricsSource, R
+
+
+class _StoredResponse(NamedTuple):
+    """A response, and when it was requested, by the monotonic clock."""
+
+    requested_at_s: float
+    response: Any
 
 
 class SharedMetricsSource:
@@ -42,14 +49,13 @@ class SharedMetricsSource:
         self._fresh_s = fresh_s
         self._without_slot = without_slot
         self._flights: SingleFlight[MetricQuery[Any], Any] = SingleFlight()
-        # the instant of the request (monotonic clock) and the response; the latest response is the last entry
-        self._responses: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
+        self._responses: OrderedDict[MetricQuery[Any], _StoredResponse] = OrderedDict()  # the latest one last
 
     async def query(self, query: MetricQuery[R]) -> R:
         """As the wrapped source, or an equal query's response. Raises StatusError."""
-        requested_at_s, stored = self._responses.get(query, (float("-inf"), None))
-        if self._clock.monotonic_s() - requested_at_s < self._fresh_s:
-            response: R = stored
+        stored = self._responses.get(query)
+        if stored is not None and self._clock.monotonic_s() - stored.requested_at_s < self._fresh_s:
+            response: R = stored.response
         else:
             async with self._without_slot():
                 response = await self._flights.run(query, lambda: self._request(query))
@@ -60,7 +66,7 @@ class SharedMetricsSource:
         requested_at_s = self._clock.monotonic_s()
         response = await self._source.query(query)
         if self._fresh_s > 0:
-            self._responses[query] = (requested_at_s, response)
+            self._responses[query] = _StoredResponse(requested_at_s, response)
             self._responses.move_to_end(query)
             self._drop_stale()
         return response
@@ -68,5 +74,5 @@ class SharedMetricsSource:
     def _drop_stale(self) -> None:
         """Drop stored responses that are too old; a response behind a slower one may stay a little longer."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._responses and next(iter(self._responses.values()))[0] <= oldest_s:
+        while self._responses and next(iter(self._responses.values())).requested_at_s <= oldest_s:
             self._responses.popitem(last=False)

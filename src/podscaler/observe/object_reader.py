@@ -154,13 +154,10 @@ class ObjectReader:
         return await self._list("", "v1", namespace, "events", [("fieldSelector", fields)])
 
     async def _add_target(self, objects: ReadObjects, namespace: str, reference: JsonObject) -> None:
-        """Add the scaled object to the items; one that does not exist makes its kind a listed one.
-
-        So a lint rule can report that it does not exist. Raises StatusError if it cannot be read, other than 404.
-        """
+        """Add the scaled object to the items; a 404 makes its kind a listed one, without it. Raises StatusError."""
         group = str(reference.get("apiVersion", "")).rpartition("/")[0]
         kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
-        mapping = (await self._discovery.mappings(group, kind))[0]
+        mapping, *_ = await self._discovery.mappings(group, kind)
         path = urls.group_version(mapping.group, mapping.version) + urls.path("namespaces", namespace, mapping.plural)
         try:
             obj = await self._get(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
@@ -178,10 +175,7 @@ class ObjectReader:
             objects.items += reading.items({**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
 
     async def _add_linted(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
-        """Add the objects of a kind of _LINTED_KINDS to the items; a whole list makes it a listed one.
-
-        Raises StatusError.
-        """
+        """Add the objects of a kind to the items; a whole list makes it a listed kind. Raises StatusError."""
         linted_objects = await self._list("", "v1", namespace, plural, [])
         for obj in linted_objects:
             objects.items += reading.items({**obj, "apiVersion": "v1", "kind": kind}, DocumentOrigin())

@@ -127,13 +127,14 @@ class SyncColumns:
         return tuple(replicas)
 
     def _plotted_metric(self, name: str, columns: _MetricColumns, indexes: Sequence[int]) -> PlottedMetric:
+        tolerance_down, tolerance_up = self._tolerances
         return PlottedMetric(
             name=name,
             unit=columns.unit,
             current=_known_values(columns.current, indexes, _UNKNOWN_LONG),
             target=_known_values(columns.target, indexes, _UNKNOWN_LONG),
-            tolerance_down=self._tolerances[0],
-            tolerance_up=self._tolerances[1],
+            tolerance_down=tolerance_down,
+            tolerance_up=tolerance_up,
         )
 
     def _decimated(self, first: int, end: int) -> Sequence[int]:

@@ -77,9 +77,9 @@ def compare(assignments: tuple[Assignment, ...], latest: KeptSync, kept_syncs: S
 
 def patch(assignments: tuple[Assignment, ...], facts: DecisionFacts) -> str:
     """A merge patch in YAML that makes the changes of the spec; without those of flags. Raises UsageError."""
-    before, after = (
-        msgspec.to_builtins(what_if.apply(applied, facts.wire, facts.flags)[0]) for applied in ((), assignments)
-    )
+    unchanged_spec, _ = what_if.apply((), facts.wire, facts.flags)
+    changed_spec, _ = what_if.apply(assignments, facts.wire, facts.flags)
+    before, after = msgspec.to_builtins(unchanged_spec), msgspec.to_builtins(changed_spec)
     changed_fields = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
     return str(yaml.safe_dump({"spec": changed_fields}, sort_keys=False, allow_unicode=True)) if changed_fields else ""
 

@@ -21,7 +21,7 @@ from podscaler.sources.status import SourceStatusWriter
 
 
 class ClusterSources:
-    """Watches the MetricSources of a cluster, reads them on demand, and writes their statuses.
+    """Watches the MetricSources of a cluster (as a ResourceEventHandler), reads them on demand, writes their statuses.
 
     Args:
         client: the API server's client.
@@ -65,8 +65,6 @@ class ClusterSources:
                 group.create_task(self._statuses.run(), name="the statuses of metricsources")
         finally:
             await self._open_sources.close()
-
-    # the methods of a ResourceEventHandler, which the informer calls
 
     def added(self, source: MetricSource) -> None:
         """Do nothing: a source is opened when it is read."""

@@ -12,7 +12,7 @@ server of external.metrics.k8s.io, calls `DirectSources.find_values`. Rules:
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from podscaler.api.kinds.autoscaling.metric_source import QUERY_LABEL
 from podscaler.api.machinery.selectors import Selector
@@ -44,6 +44,14 @@ class SourceReader(Protocol):
         ...
 
 
+class _KeptRead(NamedTuple):
+    """A read: when it ended (monotonic clock), what was read, and the result."""
+
+    read_at_s: float
+    metric_source: MetricSource
+    result: ReadResult
+
+
 class DirectSources:
     """Reads the MetricSources of a cluster for queries of external metrics, by the module's rules.
 
@@ -70,8 +78,7 @@ class DirectSources:
         self._fresh_s = fresh_s
         self._on_read = on_read
         self._flights: SingleFlight[Key, ReadResult] = SingleFlight()
-        # by object: the end of the read (monotonic clock), what was read, and the result; the oldest read first
-        self._results: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
+        self._kept_reads: dict[Key, _KeptRead] = {}  # the oldest one first
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
         """The value of the external metric as the external metrics API has it; None if no MetricSource has that name.
@@ -101,10 +108,9 @@ class DirectSources:
     async def read(self, metric_source: MetricSource) -> ReadResult:
         """The result of a read of the MetricSource, shared within `fresh_s`."""
         key = key_of(metric_source)
-        if key in self._results:
-            read_at_s, read_object, read_result = self._results[key]
-            if _is_same(read_object, metric_source) and self._clock.monotonic_s() - read_at_s < self._fresh_s:
-                return read_result
+        kept, now_s = self._kept_reads.get(key), self._clock.monotonic_s()
+        if kept is not None and now_s - kept.read_at_s < self._fresh_s and _is_same(kept.metric_source, metric_source):
+            return kept.result
         return await self._flights.run(key, lambda: self._read_and_keep(metric_source))
 
     async def _read_and_keep(self, metric_source: MetricSource) -> ReadResult:
@@ -113,17 +119,17 @@ class DirectSources:
         if self._fresh_s > 0:
             self._drop_stale()
             key = key_of(metric_source)
-            self._results.pop(key, None)  # so that the oldest read is the first entry
-            self._results[key] = (self._clock.monotonic_s(), metric_source, read_result)
+            self._kept_reads.pop(key, None)  # so that the oldest read is the first entry
+            self._kept_reads[key] = _KeptRead(self._clock.monotonic_s(), metric_source, read_result)
         if self._on_read is not None:
             self._on_read(metric_source, read_result)
         return read_result
 
     def _drop_stale(self) -> None:
-        """Drop the results that are no longer fresh; results are in the order of their instants."""
+        """Drop the reads that are no longer fresh; reads are in the order of their instants."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
-            del self._results[key]
+        while self._kept_reads and self._kept_reads[key := next(iter(self._kept_reads))].read_at_s <= oldest_s:
+            del self._kept_reads[key]
 
 
 class DirectMetricsSource:

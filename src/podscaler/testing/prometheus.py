@@ -69,10 +69,7 @@ class FakePrometheus:
         return QueryResult("vector", [PromSample(labels, number, self.now_s) for labels, number in value])
 
     async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
-        """The labels of the series that a selector matches and that have a sample of at most that age.
-
-        Raises PrometheusError.
-        """
+        """The labels of the selected series that have a sample of at most that age. Raises PrometheusError."""
         if self.failure is not None:
             raise self.failure
         try:

@@ -71,10 +71,7 @@ class RedisSource:
         return f"redis stream {stream.key} {stream.count.lower()}{group} at {address}"
 
     async def read(self) -> Number:
-        """The length of the list or stream, or the lag or the pending messages of the consumer group.
-
-        Raises InvalidValue if there is no such group or count, and redis' errors.
-        """
+        """The length, the lag, or the pending messages. Raises InvalidValue without that group, and redis' errors."""
         redis, stream = self._client(), self._settings.stream
         if stream is None:
             return int(await redis.llen(self._settings.list))
