@@ -49,11 +49,13 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
     version.default(obj)
     stored = version.to_storage(obj)
     is_autoscaler = resource.kind == conversion.KIND
-    return conversion.VERSIONS[conversion.STORED].from_storage(stored) if is_autoscaler else stored
+    return conversion.VERSIONS[conversion.STORED_API_VERSION].from_storage(stored) if is_autoscaler else stored
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
-    """The errors of a new object, in the order of the API server; one with a generateName gets a name before.
+    """The errors of a new object, in the order of the API server.
+
+    The object is checked with a placeholder for its uid, and for its name if it has only a generateName.
 
     Args:
         obj: of `with_defaults`; it is not changed.

@@ -3,7 +3,8 @@
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: kube-aggregator: defaults, validation, the Table.
 """

@@ -1,8 +1,8 @@
 """Resource definition of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
-`crd_validation` validates definitions.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `crd_validation` validates definitions.
 
 Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
 tests/conformance/golden/scale.jsonl.

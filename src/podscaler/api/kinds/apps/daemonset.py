@@ -3,7 +3,8 @@
 The annotation GENERATION_ANNOTATION, the template generation, replaces a field that apps/v1 removed. Only the server
 changes it; `podscaler.controlplane.controllers.apps.daemonset_nodes` reads it.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """

@@ -1,7 +1,8 @@
 """Resource definition of Job (batch/v1): defaults, the generated selector, validation, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. `job_policies`
-validates the policies; `cronjob` uses `set_defaults` and `spec_errors` for its Job template.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `job_policies` validates the policies; `cronjob` uses `set_defaults`
+and `spec_errors` for its Job template.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -121,7 +122,7 @@ def _status_text(job: Object) -> str:
 
 
 def _completions_text(job: Object) -> str:
-    """The column COMPLETIONS: `SUCCEEDED/COMPLETIONS`; without completions, of one or of the parallel pods."""
+    """The column COMPLETIONS: `2/3`; without completions `2/1`, or `2/1 of 4` with a parallelism of 4."""
     spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
     completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
     if completions is not None:

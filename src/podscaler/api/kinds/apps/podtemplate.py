@@ -1,6 +1,7 @@
 """Resource definition of PodTemplate (core/v1): a pod template by itself, which no controller uses.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1.
 """

@@ -1,8 +1,9 @@
 """Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Defaults are in
-`hpa_defaults`, validation in `hpa_validation`, the conversion of v1 in `hpa_v1`; older versions are in
-`hpa_removed_versions`, which replaces this record where they are served.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. Defaults are in `hpa_defaults`, validation in `hpa_validation`, the
+conversion of v1 in `hpa_v1`; older versions are in `hpa_removed_versions`, which replaces this record where they are
+served.
 
 Source: docs/spec/api.md.
 """
@@ -15,7 +16,7 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 
 def _to_storage(hpa: Object) -> Object:
-    """The stored form of a v2 object: without the annotations of older versions, with a complete status."""
+    """Makes a v2 object its stored form, in place: no annotations of older versions, a complete status; returns it."""
     hpa_annotations.remove_reserved(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa

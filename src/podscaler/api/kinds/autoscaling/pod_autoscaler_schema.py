@@ -4,8 +4,8 @@
 
 Called by `pod_autoscaler`. Types, required fields and list types come from `api.schema` (the facts about
 HorizontalPodAutoscaler). The bounds and defaults that kube-apiserver has in Go code for that kind are keywords here
-(`_FIELD_KEYWORDS`), and CEL rules where a keyword cannot express them. Only CEL of Kubernetes 1.28 and older is used.
-A new field: add its bounds to `_FIELD_KEYWORDS`.
+(`_FIELD_KEYWORDS`), and CEL rules where a keyword cannot express them. Only CEL of Kubernetes 1.28 and older is used. A
+new field: add its bounds to `_FIELD_KEYWORDS`, and print the file in deploy/crd again (`podscaler crd`).
 
 Source: docs/spec/api.md 1 (Types) and 2 (Validation).
 Differs: `spec.onMetricFailure` is ours (docs/metric-failures.md). Names of metrics and resources must be present, and
@@ -29,7 +29,8 @@ _SCALARS: Mapping[str, Json] = {
     "int64": {"type": "integer", "format": "int64"},
 }
 _SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
-# _POSITIVE matches positive quantities (`0.5`, `100m`), _NOT_NEGATIVE also `0`.
+# _POSITIVE matches positive quantities (`0.5`, `100m`), _NOT_NEGATIVE also `0`. They check quantities that are strings;
+# `minimum`, beside them below, checks integers.
 _QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
 _NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
@@ -191,11 +192,11 @@ def root() -> Json:
         "spec": spec,
         "status": _message_schema(f"{_V2}HorizontalPodAutoscalerStatus"),
     }
-    message = (
+    description = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
         "HorizontalPodAutoscaler, and what happens when metrics fail."
     )
-    return copy.deepcopy({"type": "object", "description": message, "required": ["spec"], "properties": properties})
+    return copy.deepcopy({"type": "object", "description": description, "required": ["spec"], "properties": properties})
 
 
 def _message_schema(message: str) -> Json:

@@ -1,9 +1,9 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
-`podscaler.controlplane.admission.certificate_admission` fills in the user and the times of conditions;
-`podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are parsed with the package
-cryptography, which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` fills in the
+user and the times of conditions; `podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are
+parsed with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and the value in the message about a changed condition.

@@ -1,6 +1,7 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """

@@ -127,7 +127,7 @@ def set_defaults(spec: Object) -> None:
     """
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack")
-        families = list(spec.get("ipFamilies") or _FAMILIES[:1])
+        families = list(spec.get("ipFamilies") or ["IPv4"])
         other_families = [] if policy == "SingleStack" else [family for family in _FAMILIES if family not in families]
         spec["ipFamilies"] = families + other_families
         return

@@ -117,9 +117,10 @@ def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError
         if (protocol, number) not in protocols_and_numbers[:index]:
             continue
         if field == "port":
+            # upstream compares ports by a ServicePort with only protocol and port, and shows that one
             shown_port = {"protocol": protocol, "port": number, "targetPort": 0}
             errors.append(duplicate(f"spec.ports[{index}]", go_struct.printed(shown_port, "core/v1.ServicePort")))
-        elif number:
+        elif number:  # 0: no node port is named
             errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
     return errors
 

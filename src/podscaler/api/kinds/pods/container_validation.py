@@ -171,7 +171,7 @@ def _action_errors(handler_type: str, action: Object, path: str) -> list[FieldEr
         return checks.present(action.get("command"), f"{path}.command")
     if handler_type == "sleep":
         seconds = action.get("seconds", 0)
-        return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
+        return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")  # 0 is valid, too
     port_errors = ports.target_errors(action.get("port", 0), f"{path}.port")
     if handler_type != "httpGet":
         return port_errors

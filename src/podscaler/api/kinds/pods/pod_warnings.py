@@ -160,7 +160,8 @@ def _port_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
 def _port_conflict(port: Object, other_port: Object) -> str:
     """The kind of conflict between two definitions of a containerPort and protocol; empty if they do not conflict.
 
-    Ambiguous: the same host port, once on one address of the host and once on all (without hostIP).
+    Overlapping: at least one has no host port. Ambiguous: the same host port, once on one address of the host and once
+    on all (without hostIP).
     """
     host_port, other_host_port = port.get("hostPort", 0), other_port.get("hostPort", 0)
     host_ip, other_host_ip = port.get("hostIP", ""), other_port.get("hostIP", "")

@@ -1,7 +1,8 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
 Called by `pod_validation`; `pod_warnings` uses REQUIRED and PREFERRED, the fields of an affinity with its terms.
-Arguments of type `Object` are constraints, or parts of one, as JSON objects; `path` is the path of that part.
+Arguments of type `Object` are constraints, or parts of one, as JSON objects; `path` is the path of that part. A new
+constraint: a function here, which `pod_validation.validate_spec` calls.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.

@@ -1,8 +1,8 @@
 """Resource definitions of ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1).
 
-POLICY and BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them, and
-`podscaler.controlplane.apiserver.webhooks.admission_policies` applies them. `admission_expressions` compiles
-expressions. A new field with an expression: a check in `_expression_errors`.
+POLICY and BINDING, at the end, register the functions above them as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists them, and `podscaler.controlplane.apiserver.webhooks.admission_policies` applies them.
+`admission_expressions` compiles expressions. A new field with an expression: a check in `_expression_errors`.
 
 Source: kube-apiserver's defaults and validation of the group. Differs: expressions that an update keeps are checked
 again; types of the expressions are not checked against the schemas of objects (`status.typeChecking` stays empty).

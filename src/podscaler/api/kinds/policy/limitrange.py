@@ -1,8 +1,8 @@
 """Resource definition of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
 `spec.limits` is a list of items; each has a type (such as Container) and, by resource name, the amounts `min`, `max`,
-`default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it;
-`api.kinds.catalog` lists it for the API server.
+`default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it as hooks,
+which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """

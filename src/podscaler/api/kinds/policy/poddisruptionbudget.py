@@ -1,8 +1,8 @@
 """Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
 `podscaler.controlplane.controllers.apps.disruption` writes its status; `podscaler.controlplane.registry.evictions`
-reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for
-the API server.
+reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it as hooks, which
+`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """

@@ -1,7 +1,8 @@
 """Resource definition of PriorityClass (scheduling.k8s.io/v1), the priority of pods, which scheduling here ignores.
 
 `podscaler.controlplane.admission.pod_classes` sets priorities of pods, and creates the classes of SYSTEM. RESOURCE, at
-the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+the end, registers the functions above it as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists
+it for the API server.
 
 Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """

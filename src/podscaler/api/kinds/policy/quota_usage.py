@@ -3,7 +3,8 @@
 `podscaler.controlplane.admission.resource_quotas` measures the object of each write;
 `podscaler.controlplane.controllers.cluster.resource_quota` sums up all objects of a namespace. Each kind has one
 `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the count is limited: a subclass, and an entry of
-_EVALUATORS. Objects are JSON objects of the API; nothing is changed.
+_EVALUATORS. A new scope: a case in `is_in_scope`, and in `resourcequota`. Objects are JSON objects of the API; nothing
+is changed.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
@@ -131,13 +132,13 @@ class _PodEvaluator(QuotaEvaluator):
         spec, required_names = obj.get("spec") or {}, _MUST_BE_DECLARED & frozenset(required)
         if spec.get("resources"):
             return ""
-        containers_by_name: dict[str, list[str]] = {}
+        containers_by_amount: dict[str, list[str]] = {}
         for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
             container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
             for name in required_names - container_amounts.keys():
-                containers_by_name.setdefault(name, []).append(container.get("name", ""))
+                containers_by_amount.setdefault(name, []).append(container.get("name", ""))
         missing_texts = []
-        for name, containers in sorted(containers_by_name.items()):
+        for name, containers in sorted(containers_by_amount.items()):
             missing_texts.append(f"{name} for: {','.join(sorted(set(containers)))}")
         return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 

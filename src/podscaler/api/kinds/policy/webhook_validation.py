@@ -2,8 +2,9 @@
 
 Called by `webhookconfiguration`; `admission_policy` uses `rule_errors` and `condition_errors`, and
 `podscaler.controlplane.apiserver.webhooks` REVIEW_VERSIONS, the versions of AdmissionReview that it sends. Stored
-objects stay valid: match conditions that an update does not change are not checked again. An `Object` is the part of an
-API object that the name of the argument says, as a JSON object; `path` is its path in errors.
+objects stay valid: match conditions that an update does not change are not checked again. A new field of webhooks: a
+check in `_webhook_errors`. An `Object` is the part of an API object that the name of the argument says, as a JSON
+object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
 """

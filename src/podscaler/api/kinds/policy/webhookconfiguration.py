@@ -1,7 +1,8 @@
 """The records of ValidatingWebhookConfiguration and MutatingWebhookConfiguration (admissionregistration.k8s.io/v1).
 
-MUTATING and VALIDATING, at the end, are the records; `api.kinds.catalog` lists them for the API server.
-`podscaler.controlplane.apiserver.webhooks` calls the webhooks, `webhook_validation` validates them.
+MUTATING and VALIDATING, at the end, register the functions above them as hooks, which `api.resource.resources`
+explains; `api.kinds.catalog` lists them for the API server. `podscaler.controlplane.apiserver.webhooks` calls the
+webhooks, `webhook_validation` validates them.
 
 Source: kube-apiserver's defaults and validation of the group.
 """

@@ -1,6 +1,7 @@
 """Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages. Differs: of the sources of a volume,
 hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
@@ -19,7 +20,8 @@ from podscaler.api.schema import schema
 
 PROTECTION: Final = "kubernetes.io/pv-protection"
 """The finalizer that keeps a bound volume; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
-_SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
+_SOURCE_GO_TYPE: Final = "core/v1.PersistentVolumeSource"
+"""Its fields are the types of volumes; a PersistentVolumeSpec has them beside its own."""
 _VALIDATED_SECRET_REFS: Final = (
     "controllerPublishSecretRef",
     "nodePublishSecretRef",
@@ -88,7 +90,7 @@ def _capacity_errors(capacity: Object) -> list[FieldError]:
 
 def _sources(spec: Object) -> Object:
     """The sources of a volume (type, such as `hostPath`, -> source); a valid volume has exactly one."""
-    source_types = [field.name for field in schema.get_message(_SOURCE_MESSAGE).json_fields()]
+    source_types = [field.name for field in schema.get_message(_SOURCE_GO_TYPE).json_fields()]
     return {source_type: spec[source_type] for source_type in source_types if spec.get(source_type) is not None}
 
 
@@ -138,7 +140,7 @@ def _secret_errors(csi_source: Object) -> list[FieldError]:
 
 
 def _recycle_errors(spec: Object) -> list[FieldError]:
-    """An error if the whole machine would be recycled."""
+    """The error of the reclaim policy Recycle for a hostPath that is the root of the file system."""
     host_path = spec.get("hostPath")
     if not host_path or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
         return []
@@ -161,7 +163,7 @@ def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of an update: the source and the mode never change."""
     errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
     if not semantics.same(old_sources, new_sources):
-        difference = go_struct.difference(old_sources, new_sources, _SOURCE_MESSAGE)
+        difference = go_struct.difference(old_sources, new_sources, _SOURCE_GO_TYPE)
         message = f"spec.persistentvolumesource is immutable after creation\n{difference}"
         errors.append(forbidden("spec.persistentvolumesource", message))
     return errors + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")

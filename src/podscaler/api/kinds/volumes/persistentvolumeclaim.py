@@ -1,6 +1,7 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """

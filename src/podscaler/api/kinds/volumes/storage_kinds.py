@@ -1,7 +1,8 @@
 """The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1).
 
 No controller here acts on them. STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the
-functions of this module; `api.kinds.catalog` lists them for the API server.
+functions of this module as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists them for the API
+server.
 
 Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
 StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
