@@ -19,7 +19,7 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 KEY = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a deleted definition until all its objects are gone."""
-_SERVICE_PORT = 443
+_DEFAULT_SERVICE_PORT = 443
 """The default port of the Service of a conversion webhook."""
 
 
@@ -35,7 +35,7 @@ def set_defaults(crd: Object) -> None:
     conversion = spec.setdefault("conversion", {"strategy": "None"})
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
-        service.setdefault("port", _SERVICE_PORT)
+        service.setdefault("port", _DEFAULT_SERVICE_PORT)
 
 
 def _prepare_create(new: Object) -> None:

@@ -31,7 +31,7 @@ _UNLIMITED_BACKOFF = 2**31 - 1
 """The back-off limit of a Job whose indexes have limits of their own: the largest int32."""
 _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-_MODES = ("NonIndexed", "Indexed")
+_COMPLETION_MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _INDEXED_PARALLELISM_MAX = 100_000
 _IMMUTABLE_FIELDS = (
@@ -199,8 +199,8 @@ def _restart_errors(spec: Object) -> list[FieldError]:
 def _mode_errors(spec: Object) -> list[FieldError]:
     """Field errors of the completion mode: limits per index need the mode Indexed, which needs completions."""
     mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
-    if mode not in _MODES:
-        return [not_supported("spec.completionMode", mode, _MODES)]
+    if mode not in _COMPLETION_MODES:
+        return [not_supported("spec.completionMode", mode, _COMPLETION_MODES)]
     if mode == "NonIndexed":
         detail = "requires indexed completion mode"
         set_fields = [field for field in _INDEX_COUNTS if spec.get(field) is not None]

@@ -16,6 +16,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 
 def _set_defaults(pod_template: Object) -> None:
+    """API defaults, in place; the template is a field of the object itself, as of the spec of a workload."""
     pod_defaults.set_template_defaults(pod_template)
 
 

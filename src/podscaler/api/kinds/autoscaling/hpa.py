@@ -39,7 +39,7 @@ def _prepare_create(new: Object) -> None:
     hpa_defaults.set_status_defaults(new)
 
 
-def _complete_spec(hpa: Object) -> Object:
+def _completed_spec(hpa: Object) -> Object:
     """The spec with all defaults: an object stored through v1 may lack some, which is no change of the spec."""
     completed: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
     hpa_defaults.set_v2_defaults(completed)
@@ -96,7 +96,7 @@ RESOURCE = Resource(
         validate=hpa_validation.validate,
         validate_status=hpa_validation.validate_status,
         has_generation=True,
-        spec_of=_complete_spec,
+        spec_of=_completed_spec,
         seen_by_managers=_managed_form,
     ),
     printer=hpa_table.PRINTER,

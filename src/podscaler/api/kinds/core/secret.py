@@ -63,6 +63,7 @@ def _warnings(new: Object, _old: Object | None) -> list[str]:
     if new.get("type") != _TLS:
         return []
     data = new.get("data") or {}
+    # decoding has checked the base64
     certificate, key = (base64.b64decode(data.get(data_key) or "") for data_key in _REQUIRED_KEYS[_TLS])
     message = key_pair_error(certificate, key)
     return [message] if message else []

@@ -14,7 +14,7 @@ from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 _FAMILIES = ("IPv4", "IPv6")
-_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _ADDRESSES_MAX = 2
 _CLUSTER_IPS_PATH, _POLICY_PATH = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
@@ -53,7 +53,7 @@ def _family_errors(spec: Object) -> list[FieldError]:
             checks.one_of(family, item_path, _FAMILIES) + checks.not_repeated(family, item_path, earlier_families)
         ),
     )
-    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY_PATH, _POLICIES)
+    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY_PATH, _FAMILY_POLICIES)
 
 
 def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:

@@ -109,7 +109,7 @@ def _label_key_errors(term_or_constraint: Object, field: str, path: str) -> list
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the topology spread constraints at `path`; of two with equal key and action, of the first."""
+    """The field errors of topology spread constraints; of two with equal key and action, the first has one."""
     keys_and_actions = [
         (constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints
     ]

@@ -27,7 +27,7 @@ _UNSET: Final = "<unset>"
 _AUDIT_ANNOTATIONS_MAX: Final = 20
 _VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_VALIDATION_ACTIONS: Final = ("Audit", "Deny", "Warn")
 _LINE_BREAKS: Final = re.compile(r"[\n\r]")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
@@ -220,7 +220,7 @@ def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     earlier_actions: set[str] = set()
     for index, action in enumerate(actions):
-        errors += checks.one_of(action, f"{path}[{index}]", _ACTIONS)
+        errors += checks.one_of(action, f"{path}[{index}]", _VALIDATION_ACTIONS)
         errors += checks.not_repeated(action, f"{path}[{index}]", earlier_actions)
     message = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "

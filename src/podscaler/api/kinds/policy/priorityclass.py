@@ -30,7 +30,7 @@ SYSTEM: dict[str, Object] = {
     },
 }
 """Name -> the class, without metadata, of those that the API server creates in every cluster."""
-_POLICIES = ("PreemptLowerPriority", "Never")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def set_defaults(priority_class: Object) -> None:
@@ -57,7 +57,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     elif priority > _USER_VALUE_MAX and name not in SYSTEM:
         message = f"maximum allowed value of a user defined priority is {_USER_VALUE_MAX}"
         errors.append(forbidden("value", message))
-    return errors + checks.one_of(preemption_policy, "preemptionPolicy", _POLICIES)
+    return errors + checks.one_of(preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
 
 
 def _immutable_error(name: str, value: Any) -> FieldError:

@@ -4,7 +4,7 @@
 `podscaler.controlplane.controllers.cluster.resource_quota` sums up all objects of a namespace. Each kind has one
 `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the count is limited: a subclass, and an entry of
 _EVALUATORS. A new scope: a case in `is_in_scope`, and in `resourcequota`. Objects are JSON objects of the API; nothing
-is changed.
+is changed, and their quantities were checked when they were decoded.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass

@@ -15,8 +15,8 @@ from podscaler.api.resource import tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 GROUP = "admissionregistration.k8s.io"
-TIMEOUT_S = 10
-_SERVICE_PORT = 443
+DEFAULT_TIMEOUT_S = 10
+_DEFAULT_SERVICE_PORT = 443
 """Defaults of a webhook: the time limit of a call, and the port of its Service."""
 
 
@@ -27,14 +27,14 @@ def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
         webhook.setdefault("matchPolicy", "Equivalent")
         webhook.setdefault("namespaceSelector", {})
         webhook.setdefault("objectSelector", {})
-        webhook.setdefault("timeoutSeconds", TIMEOUT_S)
+        webhook.setdefault("timeoutSeconds", DEFAULT_TIMEOUT_S)
         if is_mutating:
             webhook.setdefault("reinvocationPolicy", "Never")
         for rule in webhook.get("rules") or []:
             rule.setdefault("scope", "*")
         service = (webhook.get("clientConfig") or {}).get("service")
         if service is not None:
-            service.setdefault("port", _SERVICE_PORT)
+            service.setdefault("port", _DEFAULT_SERVICE_PORT)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
