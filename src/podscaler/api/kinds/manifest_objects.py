@@ -14,8 +14,8 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import metadata, semantics
 from podscaler.api.resource.resources import Object, Resource, Version
 
-_GENERATED = "generated"
-_UID = "00000000-0000-0000-0000-000000000000"
+_PLACEHOLDER_NAME = "generated"
+_PLACEHOLDER_UID = "00000000-0000-0000-0000-000000000000"
 """Name and uid that the server would generate; validation needs some."""
 
 
@@ -63,7 +63,7 @@ def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
     named_object = semantics.copied(obj)
     object_metadata = named_object.setdefault("metadata", {})
     if not object_metadata.get("name") and object_metadata.get("generateName"):
-        object_metadata["name"] = _GENERATED
-    object_metadata.setdefault("uid", _UID)
+        object_metadata["name"] = _PLACEHOLDER_NAME
+    object_metadata.setdefault("uid", _PLACEHOLDER_UID)
     resource.strategy.prepare_create(named_object)
     return metadata.validate_metadata(resource, named_object, None) + resource.strategy.validate(named_object, None)

@@ -59,7 +59,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """The field errors of the status."""
+    """The field errors of the status: of the accepted names."""
     status = new.get("status") or {}
     return _names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
 

@@ -25,7 +25,7 @@ from podscaler.api.text.json_text import DecodeError
 
 GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 """The annotation with the number of template revisions; pods have it as a label."""
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")  # bounded, as Python does not convert texts of thousands of digits
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 _OPTIONAL_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 _EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)

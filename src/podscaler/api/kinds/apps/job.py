@@ -23,7 +23,7 @@ _ORPHANING_WARNING = (
 )
 _END_CONDITIONS = ("Complete", "Failed")
 _RUNNING_CONDITIONS = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
-"""Types of conditions that the column STATUS shows while a Job has not ended; the first one that is true wins."""
+"""Types of conditions that the column STATUS shows while a Job has not ended; the first one that is true is shown."""
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 _DEFAULT_BACKOFF_LIMIT = 6
@@ -276,12 +276,12 @@ def _with_changeable_fields(old_pod_spec: Object, new_pod_spec: Object) -> Objec
     new_node_affinity = (new_pod_spec.get("affinity") or {}).get("nodeAffinity")
     merged_affinity = {**(old_pod_spec.get("affinity") or {}), "nodeAffinity": new_node_affinity}
     affinity = {name: value for name, value in merged_affinity.items() if value is not None}
-    # without any terms the affinity is unset or empty, as the new one
+    # with no terms left: empty if the new spec has an affinity, else unset
     pod_spec["affinity"] = affinity if affinity or new_pod_spec.get("affinity") is not None else None
     for field in ("containers", "initContainers"):
         old_containers, new_containers = old_pod_spec.get(field) or [], new_pod_spec.get(field) or []
         old_names = [container.get("name") for container in old_containers]
-        if old_names == [container.get("name") for container in new_containers]:
+        if old_names == [container.get("name") for container in new_containers]:  # others stay, and so differ
             pod_spec[field] = [
                 {**old_container, "resources": new_container.get("resources")}
                 for old_container, new_container in zip(old_containers, new_containers, strict=True)

@@ -78,7 +78,7 @@ def _headers() -> Json:
     }
 
 
-_JSON_PATH = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
+_JSON_PATH_DESCRIPTION = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
 
 
 def _prometheus() -> Json:
@@ -196,7 +196,7 @@ def _http() -> Json:
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
         ("url",),
-        {"url": _url(), "jsonPath": _text(_JSON_PATH), "headers": _headers()},
+        {"url": _url(), "jsonPath": _text(_JSON_PATH_DESCRIPTION), "headers": _headers()},
     )
 
 
@@ -207,7 +207,7 @@ def _file() -> Json:
         ("path",),
         {
             "path": _text("The path, relative to the folder.", pattern="^[^/]", maxLength=4096),
-            "jsonPath": _text(_JSON_PATH),
+            "jsonPath": _text(_JSON_PATH_DESCRIPTION),
             "maxAgeSeconds": _integer("An older file is a failure; absent: any age.", minimum=1),
         },
     )

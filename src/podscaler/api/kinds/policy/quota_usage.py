@@ -42,7 +42,7 @@ _POD_NAMES: Final = frozenset(
     }
 )
 """Names that pods use, besides those of huge pages and extended resources."""
-_HUGE_PAGES: Final = "hugepages-"
+_HUGE_PAGES_PREFIX: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
 """Between a storage class and a name of _CLAIM_NAMES: the use of this class."""
 _CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
@@ -95,6 +95,7 @@ class _PodEvaluator(QuotaEvaluator):
     """Measures pods by requests and limits; finished pods use nothing but their count."""
 
     def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """The names about pods, also those of huge pages and extended resources."""
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
@@ -326,7 +327,7 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     """
     usage = {"pods": _ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
+        if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES_PREFIX):
             usage |= {name: amount, f"requests.{name}": amount}
         elif names.is_extended_resource(name):
             usage[f"requests.{name}"] = amount
@@ -335,7 +336,7 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
 
 def _is_extended(name: str) -> bool:
     """Whether a name of a quota is about huge pages or an extended resource."""
-    is_huge = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    is_huge = name.startswith((_HUGE_PAGES_PREFIX, f"requests.{_HUGE_PAGES_PREFIX}"))
     return is_huge or (name.startswith("requests.") and not names.is_native_resource(name))
 
 
