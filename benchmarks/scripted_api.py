@@ -61,6 +61,8 @@ class ScriptedApi:
             return _json(self._pod_metrics(path.split("/")[5], request.query.get("labelSelector", "")))
         if "/configmaps/" in path:
             return _json(NO_HISTORIES)
+        if path.startswith("/apis/podscaler.dev/"):  # as of a server without the project's own resources
+            return web.json_response({"kind": "Status", "code": 404, "reason": "NotFound"}, status=404)
         if path.endswith("/scale"):
             return _json(scale(path.split("/")[-2]))
         if path.endswith("/status"):

@@ -99,7 +99,7 @@ def shared_metrics(
     limited: MetricsSource = LimitedMetricsSource(source, clock)
     if direct is not None:
         limited = DirectMetricsSource(direct, limited)
-    return SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=without_slot)
+    return SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, without_slot=without_slot)
 
 
 @dataclass(frozen=True, slots=True)

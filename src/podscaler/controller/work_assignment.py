@@ -1,8 +1,11 @@
 """Decides which autoscalers this process syncs, and starts and stops their syncs as leases are acquired and lost.
 
-Leader elections (`podscaler.controller.leaderelection`) call `WorkAssignment`; without an election it has all
-autoscalers. When a lease ends, the state of its autoscalers is dropped: the next holder, which may be this process
-again, continues from their stored histories (`podscaler.controller.history.store`).
+`podscaler.controller.assembly` makes one `WorkAssignment`. The controller and its informers tell it which autoscalers
+exist, leader elections (`podscaler.controller.leaderelection`) which leases are held; without an election this process
+has all autoscalers. `podscaler.controller.worker` takes the due keys from the queue and starts them as `RunningSyncs`.
+State of an autoscaler that is kept elsewhere and must go with it: one of the `further_cleanups`. When a lease ends, the
+state of its autoscalers is dropped: the next holder, which may be this process again, continues from their stored
+histories (`podscaler.controller.history.store`).
 """
 
 import asyncio
@@ -29,13 +32,13 @@ from podscaler.kube.informers.cache import Key
 STOP_TIMEOUT_S = 10.0
 """How long running syncs may take to end before a lease is released, or at the end."""
 FLUSH_TIMEOUT_S = 2.0
-"""How long the writing of waiting events may take then, and again that of histories."""
+"""How long the writing of waiting events may take before a lease is released, and again that of histories."""
 FIRST_RATE_PER_S = 50.0
 """How many autoscalers a second are synced first after a lease was acquired, at least."""
 
 
 class AutoscalerCleanup:
-    """Drops the state of an autoscaler that this process syncs no more.
+    """Drops the state of an autoscaler that this process no longer syncs.
 
     Args:
         states: the state of each autoscaler between syncs.
@@ -59,20 +62,20 @@ class AutoscalerCleanup:
         self._further_cleanups = further_cleanups
 
     def forget(self, key: Key) -> None:
-        """The autoscaler was deleted: its stored history is deleted, too."""
+        """Drop all state of an autoscaler that was deleted, and delete its stored history."""
         self._history.forget(key)
         self._drop(key)
 
     def release(self, key: Key) -> None:
-        """Another process manages the autoscaler from now on, and continues its stored history."""
+        """Drop all state of an autoscaler that another process syncs from now on; the stored history stays for it."""
         self._history.drop(key)
         self._drop(key)
 
     def _drop(self, key: Key) -> None:
         """Drop all state in memory, and record the end of the autoscaler's history."""
         self._states.forget(key)
-        for drop in self._further_cleanups:
-            drop(key)
+        for forget_key in self._further_cleanups:
+            forget_key(key)
         self._recording.report(SyncsEnd(self._clock.now_ns(), key))
 
 
@@ -83,19 +86,19 @@ class RunningSyncs:
         queue: the work queue; its `done` is called when a sync ends.
 
     Attributes:
-        last: the key whose sync was started last; None: no sync yet.
+        last_key: the key whose sync was started last; None: no sync yet.
     """
 
     def __init__(self, queue: MeteredQueue) -> None:
         self._queue = queue
         self._tasks: dict[Key, asyncio.Task[None]] = {}
-        self.last: Key | None = None
+        self.last_key: Key | None = None
 
     def run(self, key: Key, sync: Coroutine[Any, Any, None], slot: Slot) -> None:
         """Start the sync of a key that has none, in a concurrency slot that is released when it ends."""
         task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(slot, copy_context()))
         self._tasks[key] = task
-        self.last = key
+        self.last_key = key
         task.add_done_callback(lambda ended_task: self._on_sync_done(key, ended_task, slot))
 
     async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
@@ -147,6 +150,7 @@ class WorkAssignment:
         wait_listed: returns once all autoscalers and pods are listed.
 
     Attributes:
+        syncs: the running syncs.
         has_begun: set whenever there is work: at the start without an election, and with every lease.
     """
 
@@ -180,7 +184,7 @@ class WorkAssignment:
         return self._ownership.find(key)
 
     def open(self) -> None:
-        """Begin to sync, now that everything is listed."""
+        """Allow syncs, now that all autoscalers and pods are listed, and queue the autoscalers of this process."""
         self._is_open = True
         self.begin(every_key)
 
@@ -189,43 +193,47 @@ class WorkAssignment:
         return self._is_open and self.write_lease(key) is not None
 
     def register(self, key: Key) -> None:
-        """An autoscaler is new, or is to be synced at once: queue it."""
+        """Queue an autoscaler that is new, or that is to be synced at once."""
         self._states.register(key)
         self._count(key)
         if self.is_mine(key):
             self._queue.add(key)
 
     def queue_within_period(self, key: Key) -> None:
-        """An autoscaler has a new version that is not urgent: sync it within a period."""
+        """Queue an autoscaler with a new version that is not urgent: it is synced within a period."""
         if self.is_mine(key):
             self._queue.add_after(key, self._queue.period_s)
 
     def unregister(self, key: Key, uid: str) -> None:
-        """The autoscaler was deleted; its next sync finds that out, and drops the state."""
+        """Count a deleted autoscaler no longer; its next sync finds that it is gone, and drops its state."""
         self._states.unregister(key, uid)
         self._uncount(key)
 
     def begin(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
 
-        They are spread over a period at most (FIRST_RATE_PER_S). Begins after the key that was synced last: if leases
-        are lost again and again, all keys are synced in turn.
+        Their first syncs are spread evenly, FIRST_RATE_PER_S or more a second, over one sync period at most. The first
+        key is the one after the key that was synced last, so that all are synced in turn if leases are lost often.
         """
         if self._ownership is EVERYTHING:
             self.has_begun.set()
         keys = sorted(key for key in self._states.registered(belongs) if self.write_lease(key) is not None)
-        if self.syncs.last is not None:
-            start = bisect_right(keys, self.syncs.last)
+        if self.syncs.last_key is not None:
+            start = bisect_right(keys, self.syncs.last_key)
             keys = keys[start:] + keys[:start]
         span_s = min(self._queue.period_s, len(keys) / FIRST_RATE_PER_S)
         for index, key in enumerate(keys):
             self._queue.add_after(key, index * span_s / len(keys))
 
     async def wait_listed(self) -> None:
+        """Return once all autoscalers and pods are listed: an election starts only then."""
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
-        """A lease was acquired; the stored histories are read again, as another process may have written them."""
+        """Sync the autoscalers of a lease that was acquired.
+
+        The stored histories are read again, as another process may have written them.
+        """
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)
@@ -233,7 +241,7 @@ class WorkAssignment:
         self.begin(belongs)
 
     async def on_stopped_leading(self, belongs: KeyFilter) -> None:
-        """A lease is about to be released; syncs and writes that do not end in time are cancelled."""
+        """Hand over the autoscalers of a lease before its release; syncs and writes lasting too long are cancelled."""
         handover, clock = self._handover, self._handover.clock
         await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
         await self.syncs.cancel(belongs)
@@ -243,7 +251,7 @@ class WorkAssignment:
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
-        """A lease is lost, or was handed over; stored histories stay, for the next holder."""
+        """Stop the syncs of a lease that is lost or was handed over; stored histories stay, for the next holder."""
         await self.syncs.cancel(belongs)
         for key in self._states.known_keys(belongs):
             self._uncount(key)

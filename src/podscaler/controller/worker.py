@@ -177,7 +177,7 @@ class SyncWorker:
             log.exception("the sync of %s/%s failed in a way that is a bug; it is tried again", *key)
             self._telemetry.sync_panicked(self._clock.monotonic_s() - began_s)
             self._queue.add_after(key, self._queue.period_s)
-            await self._clock.sleep(RESTART_DELAY_S)
+            await self._clock.sleep(RESTART_DELAY_S)  # holds the slot: many bugs at once do not fill the log
             return
         self._queue_next(key, outcome)
 

@@ -1,6 +1,7 @@
 """Advice for users about failures, by the text of the error.
 
-Called by `explained`. The first entry of `_ADVICE` whose text occurs in the error applies; other errors have no advice.
+`podscaler.explain.explained` calls `of`; `podscaler doctor` calls `for_error`. The first entry of `_ADVICE` whose text
+occurs in the error applies; other errors have no advice.
 New advice: an entry of that table, before those whose texts are part of its own.
 
 Source: the error texts of docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 6 (Replica
@@ -25,7 +26,8 @@ _FAILED = tuple(
     for api, see in _WHERE_TO_LOOK.items()
 )
 
-_ADVICE: tuple[tuple[str, str], ...] = (  # (part of the error, advice)
+# (part of the error, advice)
+_ADVICE: tuple[tuple[str, str], ...] = (
     (
         "do not match the selector",
         "add the labels of the metric's selector to the MetricSource, or remove the selector from the metric",
@@ -105,7 +107,7 @@ _ADVICE: tuple[tuple[str, str], ...] = (  # (part of the error, advice)
     ("metric source: ", "set a target of a type that this metric can have"),
     ("unknown metric source type", "correct the metric's type"),
 )
-_PAUSED = (
+_PAUSED_ADVICE = (
     "scale the target to 1 or more by hand to hand it back: an autoscaler leaves a target alone that others scaled to 0"
 )
 
@@ -113,12 +115,13 @@ _PAUSED = (
 def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
     """The advice, most important first; empty if nothing failed, or no entry fits the errors."""
     if verdict.ending is VerdictReason.PAUSED:
-        return (_PAUSED,)
+        return (_PAUSED_ADVICE,)
     by_error = (for_error(error) for error in _errors(trace, verdict))
     return tuple(dict.fromkeys(advice for advice in by_error if advice))
 
 
 def _errors(trace: Trace, verdict: Verdict) -> list[str]:
+    """The errors of a sync in the order of its steps; empty texts where a step did not fail."""
     errors = [trace.scale_failure]
     if trace.selection is not None and trace.selection.failure is not None:
         errors.append(trace.selection.failure.message)

@@ -1,6 +1,7 @@
 """Writes the sections of an explanation, with all numbers: facts, metrics, limits, status and events.
 
-Called by `explained`.
+`podscaler.explain.explained` calls `of`. A new fact of the trace: a line in `_facts`; a new section: one in `of`. The
+sections of the metrics and of the limits are in `metric_steps` and `limit_steps`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,14 @@ from podscaler.explain.explanation_parts import Line, ReportedEvent, Section, Tr
 def of(
     trace: Trace, source: TraceSource, conditions: Sequence[Condition], events: Sequence[ReportedEvent]
 ) -> tuple[Section, ...]:
-    """All sections, in the order of a sync."""
+    """All sections, in the order of a sync.
+
+    Args:
+        trace: the decision.
+        source: where the trace is from; it decides on the tense of titles.
+        conditions: of the status that the decision led to.
+        events: those that the decision led to.
+    """
     sections = [Section(_title(trace, source), tuple(_facts(trace)))]
     sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
     if trace.branch is not Branch.NO_SCALE:
@@ -48,24 +56,24 @@ def _facts(trace: Trace) -> Iterable[Line]:
     yield Line("scale", f"{trace.current_replicas} wanted, {trace.status_replicas} there")
     yield Line("bounds", f"minReplicas {trace.min_replicas}, maxReplicas {trace.max_replicas}")
     if trace.zero is not None and 0 in (trace.current_replicas, trace.min_replicas):
-        yield Line("zero", _zero(trace.zero))
+        yield Line("zero", _zero_text(trace.zero))
     if trace.branch is not Branch.METRICS:
         yield Line("metrics", "not looked at")
     if trace.selection is not None:
-        yield Line("pods", _pods(trace.selection))
+        yield Line("pods", _pods_text(trace.selection))
     yield from failure_words.lines(trace)
 
 
-def _zero(zero: ZeroRules) -> str:
+def _zero_text(zero: ZeroRules) -> str:
     """Who scaled the target to zero, and whether a metric can wake it."""
     if not zero.is_enabled:
         return "scaling to zero is switched off (HPAScaleToZero=false)"
-    by_us = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
+    origin = "scaled there by this autoscaler" if zero.was_scaled_to_zero else "not scaled there by this autoscaler"
     waking = "has a" if zero.scales_on_others else "has no"
-    return f"{by_us}; it {waking} metric of type Object or External, which could wake the target"
+    return f"{origin}; it {waking} metric of type Object or External, which could wake the target"
 
 
-def _pods(selection: Selection) -> str:
+def _pods_text(selection: Selection) -> str:
     """The pods that the selector matches, or why they are not known."""
     picked = f"{selection.selector or 'no selector'} picks {wording.count(selection.pods, 'pod')}"
     if selection.overlapping:

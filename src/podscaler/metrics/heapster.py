@@ -1,6 +1,7 @@
 """Sends queries to Heapster, the metrics server of Kubernetes 1.2 to 1.10, which had no metrics APIs.
 
-The controller uses a HeapsterMetricsSource with `--horizontal-pod-autoscaler-use-rest-clients=false`. Rules:
+The controller (`podscaler.controller.assembly`, `podscaler.cli.options.heapster`) uses a HeapsterMetricsSource with
+`--horizontal-pod-autoscaler-use-rest-clients=false`. Rules:
 
 1. The usage of pods is `/apis/metrics/v1alpha1/namespaces/NAMESPACE/pods?labelSelector=SELECTOR`.
 2. A metric of pods is `/api/v1/model/namespaces/NAMESPACE/pod-list/NAMES/metrics/custom/METRIC` since five minutes ago,
@@ -134,6 +135,7 @@ class HeapsterMetricsSource:
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
     async def _respond(self, query: MetricQuery[Any]) -> PodMetricsList | MetricValueList:
+        """The response for the class of the query. Raises StatusError, also for metrics that Heapster does not have."""
         match query:
             case ResourceMetricsQuery():
                 return await self._resource_metrics(query)
@@ -146,6 +148,7 @@ class HeapsterMetricsSource:
         raise TypeError(f"{query!r} is a query of no known type")
 
     async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
+        """The usage of pods (rule 1). Raises StatusError, also for a list without items."""
         path = "/apis/metrics/v1alpha1" + urls.path("namespaces", urls.object_name(query.namespace), "pods")
         body = await self._get(path, [("labelSelector", str(query.selector))], "failed to get pod resource metrics")
         usage: PodMetricsList = _decoded(body, _POD_METRICS)
@@ -154,6 +157,7 @@ class HeapsterMetricsSource:
         return usage
 
     async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
+        """The values of a metric of pods (rule 2). Raises StatusError."""
         if query.metric_selector != EVERYTHING:
             raise StatusError("metric selectors aren't supported by heapster", code=0)
         metric = urls.subresource(query.metric)
@@ -172,21 +176,21 @@ class HeapsterMetricsSource:
             body = await self._api.get(path, subject="pods", query=[("labelSelector", str(selector))])
         except StatusError as error:
             raise _prefixed(error, "failed to get pod list while fetching metrics") from error
-        pods = [urls.object_name(pod.metadata.name) for pod in _decoded(body, _PODS).items or ()]
-        if not pods:
+        names = [urls.object_name(pod.metadata.name) for pod in _decoded(body, _PODS).items or ()]
+        if not names:
             raise StatusError("no pods matched the provided selector", code=0)
-        return pods
+        return names
 
-    async def _request_results(self, namespace: str, pods: Sequence[str], metric: str) -> Sequence[HeapsterResult]:
-        """The results of these pods, in their order. Raises StatusError."""
-        names = ",".join(pods)
-        path = "/api/v1/model" + urls.path("namespaces", namespace, "pod-list", names, "metrics", CUSTOM_PREFIX, metric)
+    async def _request_results(self, namespace: str, names: Sequence[str], metric: str) -> Sequence[HeapsterResult]:
+        """The results of the pods of these names, in their order. Raises StatusError."""
+        name_list = ",".join(names)
+        metric_path = urls.path("namespaces", namespace, "pod-list", name_list, "metrics", CUSTOM_PREFIX, metric)
+        path = "/api/v1/model" + metric_path
         start = instants.text(self._clock.now_ns() - HISTORY_NS)
         body = await self._get(path, [("start", start)], "failed to get pod metrics")
         results: Sequence[HeapsterResult] = _decoded(body, _RESULTS).items or ()
-        if len(results) != len(pods):
-            text = f"requested metrics for {len(pods)} pods, got metrics for {len(results)}"
-            raise StatusError(text, code=0)
+        if len(results) != len(names):
+            raise StatusError(f"requested metrics for {len(names)} pods, got metrics for {len(results)}", code=0)
         return results
 
     async def _get(self, path: str, query: Query, failure: str) -> bytes:
@@ -214,17 +218,17 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
 
 
 def _pod_values(
-    namespace: str, metric: str, pods: Sequence[str], results: Sequence[HeapsterResult]
+    namespace: str, metric: str, names: Sequence[str], results: Sequence[HeapsterResult]
 ) -> list[MetricValue]:
-    """The values of the pods that have points. Raises StatusError for a time that cannot be read."""
+    """The values of the pods that have points. Raises StatusError for a time or a number that cannot be read."""
     values = []
-    for name, result in zip(pods, results, strict=True):
+    for name, result in zip(names, results, strict=True):
         try:
-            collapsed = collapsed_milli(result.metrics or ())
+            mean = last_minute_mean(result.metrics or ())
         except (ValueError, OverflowError) as error:
             raise StatusError(f"failed to unmarshal heapster response: {error}", code=0) from error
-        if collapsed is not None:
-            milli, timestamp = collapsed
+        if mean is not None:
+            milli, timestamp = mean
             described = DescribedObject(kind="Pod", namespace=namespace, name=name, api_version="v1")
             values.append(
                 MetricValue(
@@ -238,8 +242,8 @@ def _pod_values(
     return values
 
 
-def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
-    """The mean of the last minute in thousandths, and the time of the newest point; None without points.
+def last_minute_mean(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
+    """The mean of the minute before the newest point in thousandths, and that point's time; None without points.
 
     Only points of the newest one's type (integer, float) count. Fractions of a thousandth are cut off.
 
@@ -252,10 +256,11 @@ def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
     """
     if not points:
         return None
-    times = [instants.parse(point.timestamp) for point in points]
-    newest = max(range(len(points)), key=lambda index: (times[index], -index))  # of equal times the first point
-    recent = [point for point, at in zip(points, times, strict=True) if at + AVERAGED_NS > times[newest]]
-    if points[newest].float_value is not None:
+    times_ns = [instants.parse(point.timestamp) for point in points]
+    newest_at_ns = max(times_ns)
+    newest_point = points[times_ns.index(newest_at_ns)]  # of equal times the first point
+    recent = [point for point, at_ns in zip(points, times_ns, strict=True) if at_ns + AVERAGED_NS > newest_at_ns]
+    if newest_point.float_value is not None:
         floats = [point.float_value for point in recent if point.float_value is not None]
         mean = sum(floats) / len(floats)
         milli = int(mean * 1000)
@@ -265,4 +270,4 @@ def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
         milli = sum(integers) * 1000 // len(integers)
     if not numbers.INT64_MIN <= milli <= numbers.INT64_MAX:
         raise OverflowError(f"the value {mean:g} is beyond 64 bits")
-    return milli, points[newest].timestamp
+    return milli, newest_point.timestamp

@@ -1,7 +1,8 @@
 """Fetches the values of one entry of `spec.metrics`, and converts the response to the input of a decision.
 
-The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `observation.Failure`,
-about which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_query_metric`.
+`podscaler.controller.reconcile.observer` calls `fetch` for each metric of an autoscaler. A failure of any kind becomes
+an `observation.Failure`, about which `podscaler.core.decide` decides. A new type of metric: a class in
+`podscaler.core.model.metric_spec`, a query in `queries`, and a case in `_query_metric`.
 
 Source: docs/spec/decision.md 7 (Metrics client).
 """
@@ -30,7 +31,7 @@ class FetchedMetric:
 
     Attributes:
         measurement: the samples of the metric, or the failure to get them.
-        response: the response, for recordings; None if the query failed.
+        response: the response, for recordings; None if the query failed or its response could not be read.
     """
 
     measurement: observation.Measurement
@@ -40,11 +41,11 @@ class FetchedMetric:
 async def fetch(
     source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
 ) -> FetchedMetric:
-    """The measurement of `metric`, or the Failure to get it.
+    """The measurement of `metric`, or the Failure to get it; raises neither StatusError nor ValueError.
 
     Args:
         source: executes the query.
-        metric: an entry of the spec whose `fault` is empty.
+        metric: a valid entry of the spec: one whose `fault` is empty.
         namespace: the autoscaler's namespace.
         selector: matches the target's pods.
         rules: how the emulated Kubernetes version reads numbers.
@@ -73,7 +74,7 @@ async def _query_metric(
             values = await source.query(ObjectMetricQuery(namespace, name, described, metric.selector))
             return FetchedMetric(samples.of_values(values, rules), values)
         case ExternalMetric():
-            totals = await source.query(ExternalMetricQuery(namespace, metric.identifier.name, metric.selector))
-            return FetchedMetric(samples.of_values(totals, rules), totals)
+            external = await source.query(ExternalMetricQuery(namespace, metric.identifier.name, metric.selector))
+            return FetchedMetric(samples.of_values(external, rules), external)
         case _:
             raise ValueError(f"nobody serves metrics of type {metric.type}")

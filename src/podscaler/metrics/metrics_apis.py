@@ -1,10 +1,11 @@
 """Sends queries to the three metrics APIs of a cluster: resource, custom, external.
 
-The controller makes one APIMetricsSource; each query is one request. The usage of the pods `app=web` in `shop` is `GET
-/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web`.
+`podscaler.controller.assembly` makes one APIMetricsSource; each query is one request. The usage of the pods `app=web`
+in `shop` is `GET /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web`.
 
 The version of the custom metrics API is negotiated: the group's preferred version if it is v1beta2 or v1beta1, else the
 first of these two that the group lists. Responses of both are read alike. It is negotiated again each sync period.
+A new kind of query: a class in `podscaler.metrics.queries`, a case in `_respond`, and one in `heapster`.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External
 metrics).
@@ -22,6 +23,7 @@ from podscaler.kube.client.discovery import Discovery
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
+    MetricsResponse,
     ObjectMetricQuery,
     PodsMetricQuery,
     R,
@@ -59,7 +61,8 @@ class APIMetricsSource:
         response: Any = await self._respond(query)  # of the type that the query's class names
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
-    async def _respond(self, query: MetricQuery[Any]) -> PodMetricsList | MetricValueList | ExternalMetricValueList:
+    async def _respond(self, query: MetricQuery[Any]) -> MetricsResponse:
+        """The response of the type that belongs to the class of the query. Raises StatusError."""
         match query:
             case ResourceMetricsQuery():
                 return await self._resource_metrics(query)
@@ -72,6 +75,7 @@ class APIMetricsSource:
         raise TypeError(f"{query!r} is a query of no known type")
 
     async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
+        """`/apis/metrics.k8s.io/v1beta1/namespaces/NAMESPACE/pods?labelSelector=SELECTOR`. Raises StatusError."""
         response = await self._client.fetch(
             urls.group_version(RESOURCE_GROUP, VERSION) + urls.path("namespaces", query.namespace, "pods"),
             subject=f"pods.{RESOURCE_GROUP}",
@@ -80,6 +84,7 @@ class APIMetricsSource:
         return typed_responses.typed(response, _POD_METRICS)
 
     async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
+        """`namespaces/NAMESPACE/pods/*/METRIC` below the custom metrics API. Raises StatusError."""
         return await self._custom_values(
             urls.path("namespaces", query.namespace, "pods", "*", urls.subresource(query.metric)),
             subject=f"pods.{CUSTOM_GROUP} *",
@@ -87,9 +92,10 @@ class APIMetricsSource:
         )
 
     async def _object_metric(self, query: ObjectMetricQuery) -> MetricValueList:
+        """`namespaces/NAMESPACE/RESOURCE/NAME/METRIC` below the custom metrics API. Raises StatusError."""
         metric, described = query.metric, query.described
-        group = group_of(described.api_version)
-        if described.kind == "Namespace" and not group:
+        group = _group_of(described.api_version)
+        if described.kind == "Namespace" and not group:  # the one exception: `namespaces/NAMESPACE/metrics/METRIC`
             path = urls.path("namespaces", query.namespace, "metrics", urls.object_name(metric))
             subject = f"metrics.{CUSTOM_GROUP} {metric}"
         else:
@@ -101,6 +107,7 @@ class APIMetricsSource:
         return await self._custom_values(path, subject=subject, query=parameters)
 
     async def _external_metric(self, query: ExternalMetricQuery) -> ExternalMetricValueList:
+        """`/apis/external.metrics.k8s.io/v1beta1/namespaces/NAMESPACE/METRIC`. Raises StatusError."""
         response = await self._client.fetch(
             urls.group_version(EXTERNAL_GROUP, VERSION)
             + urls.path("namespaces", query.namespace, urls.resource(query.metric)),
@@ -110,9 +117,9 @@ class APIMetricsSource:
         return typed_responses.typed(response, _EXTERNAL_VALUES)
 
     async def _resource_of(self, group: str, kind: str) -> str:
-        """The `resource.group` that serves a kind. Raises StatusError if none does."""
+        """The `resource.group` that serves a kind, or `resource` of the core group. Raises StatusError if none does."""
         try:
-            mapping = (await self._discovery.mappings(group, kind))[0]
+            mapping, *_ = await self._discovery.mappings(group, kind)
         except StatusError as error:
             resource_text = f"{kind}.{group}" if group else kind
             text = f"unable to map kind {resource_text} to resource: {error}"
@@ -130,13 +137,13 @@ class APIMetricsSource:
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)
-        for version in versions:
+        for version in versions:  # the preferred one first
             if version in CUSTOM_VERSIONS:
                 return version
         raise StatusError("no known available metric versions found", code=0)
 
 
-def group_of(api_version: str) -> str:
+def _group_of(api_version: str) -> str:
     """The group in an apiVersion; empty for the core group and for a text with two slashes."""
     group, slash, version = api_version.partition("/")
     return group if slash and "/" not in version else ""

@@ -26,7 +26,7 @@ from podscaler.observe.views import AutoscalerRow, MetricView
 SPARKLINE_MS = 30 * 60_000
 SPARKLINE_POINTS = 30
 UNKNOWN_TEXT = "<unknown>"
-DEFAULT_MIN = 1
+DEFAULT_MIN_REPLICAS = 1
 
 
 def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, decided_by: str) -> AutoscalerRow:
@@ -41,29 +41,29 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
     wire = autoscaler.wire
     latest = track.latest if track is not None else None
     carried_out = latest.decision if latest is not None and latest.is_carried_out else None
-    state = health.of(wire, carried_out)
+    found_health = health.of(wire, carried_out)
     counts = {} if track is None else {name: track.columns.last(name) for name in ("replicas", "desired", "ready")}
     status = wire.status if wire.status.conditions else None
     replicas, desired = counts.get("replicas"), counts.get("desired")
     if replicas is None and status is not None:
         replicas = status.current_replicas
-    if track is None and status is not None:
+    if track is None and status is not None:  # a track without desired replicas has no conclusion
         desired = status.desired_replicas
     return AutoscalerRow(
         namespace=autoscaler.metadata.namespace,
         name=autoscaler.metadata.name,
         kind=autoscaler.kind.kind,
-        state=state.state,
-        severity=state.severity,
-        reason=state.reason,
+        state=found_health.state,
+        severity=found_health.severity,
+        reason=found_health.reason,
         target=f"{wire.spec.scale_target_ref.kind}/{wire.spec.scale_target_ref.name}",
         replicas=replicas,
         desired=desired,
         ready=counts.get("ready"),
-        min=DEFAULT_MIN if wire.spec.min_replicas is None else wire.spec.min_replicas,
+        min=DEFAULT_MIN_REPLICAS if wire.spec.min_replicas is None else wire.spec.min_replicas,
         max=wire.spec.max_replicas,
         metrics=metrics(wire),
-        last_scale_at=milliseconds(wire.status.last_scale_time),
+        last_scale_at=instant_ms(wire.status.last_scale_time),
         changed_at=None if track is None else track.changed_at,
         sparkline=() if track is None else track.columns.sampled(now_ms - SPARKLINE_MS, now_ms, SPARKLINE_POINTS),
         decided_by=decided_by,
@@ -77,12 +77,12 @@ def as_object(autoscaler: Autoscaler) -> dict[str, Any]:
     return obj | {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
-def order(row: AutoscalerRow) -> tuple[int, str, str]:
-    """For sorting: the worst first, then by namespace and name."""
+def sort_key(row: AutoscalerRow) -> tuple[int, str, str]:
+    """The key of a sort: the worst first, then by namespace and name."""
     return -row.severity, row.namespace, row.name
 
 
-def milliseconds(text: str | None) -> int | None:
+def instant_ms(text: str | None) -> int | None:
     """The instant of a timestamp of the API in ms; None if there is none, or it cannot be read."""
     try:
         return instants.parse(text) // MILLISECOND_NS if text else None
@@ -97,6 +97,7 @@ def metrics(wire: HorizontalPodAutoscaler) -> tuple[MetricView, ...]:
 
 
 def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> MetricView:
+    """The metric of the spec with that index; values that cannot be read are None, and `<unknown>` in the text."""
     name, target = _name_and_target(spec)
     status = reported[index] if index < len(reported) and reported[index].type == spec.type else None
     current = _current(status)
@@ -116,6 +117,7 @@ def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> M
     current_quantity = None
     if current is not None:
         current_quantity = current.average_value if is_average else current.value
+    # as kubectl, which marks averages of Object and External metrics; here those of Pods metrics are marked, too
     suffix = " (avg)" if is_average and spec.type not in ("Resource", "ContainerResource") else ""
     return MetricView(
         name=name,
@@ -145,6 +147,7 @@ def _name_and_target(spec: MetricSpec) -> tuple[str, MetricTarget]:
 
 
 def _current(status: MetricStatus | None) -> MetricValueStatus | None:
+    """The current value of the one source that a status has; None without a status or source."""
     if status is None:
         return None
     sources = (status.resource, status.container_resource, status.pods, status.object, status.external)
@@ -152,6 +155,7 @@ def _current(status: MetricStatus | None) -> MetricValueStatus | None:
 
 
 def _milli(text: str | None) -> int | None:
+    """The thousandths of a quantity; None if there is none, or it cannot be read."""
     try:
         return quantity.milli(text) if text else None
     except ValueError:

@@ -33,8 +33,9 @@ MAX_AGE_S = 86_400.0
 MAX_BYTES = 128 * 1024 * 1024
 SAMPLE_PERIOD_MS = 60_000
 TIDY_PERIOD_S = 1.0
-SYNCS_MIN_SHARE = 1 / 4
-"""The part of the limit of bytes that syncs may use in any case; points may use the others."""
+SYNCS_MIN_RATIO = 1 / 4
+"""The part of the limit of bytes that kept syncs may use in any case; points may use the rest."""
+_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -72,6 +73,10 @@ class DecisionHistory(Recording):
         clock: for the age.
         inner: gets every report, too; the caller closes it.
         max_bytes, max_age_s: the limits.
+
+    Attributes:
+        kept: the syncs that can be decided again.
+        began_at: the instant from which this process reports, in ms since the epoch.
     """
 
     is_on = True
@@ -140,7 +145,7 @@ class DecisionHistory(Recording):
         return oldest, self.since_reason(oldest)
 
     def since_reason(self, oldest: int) -> str:
-        """Why nothing before an instant is known."""
+        """Why nothing before the oldest known decision, at that instant in ms, is known."""
         if oldest < self.began_at:
             return "the recording that was read begins here"
         return "this process began to watch then; podscaler dashboard --recording FILE shows what a controller recorded"
@@ -154,8 +159,8 @@ class DecisionHistory(Recording):
         """Keep the numbers of a sync, and the sync itself where `_is_kept`; pass the report on; never waits."""
         self._inner.report(record)
         if isinstance(record, SyncsEnd):
-            if (track := self._tracks.get(record.key)) is not None:
-                track.latest = None
+            if (ended_track := self._tracks.get(record.key)) is not None:
+                ended_track.latest = None
             return
         key, decision = record.autoscaler.key, record.decision
         track = self._tracks.setdefault(key, DecisionTrack())
@@ -194,7 +199,7 @@ class DecisionHistory(Recording):
     def _enforce_max_bytes(self) -> None:
         """Drop the oldest syncs, then halve the longest columns of points, until the limit of bytes is kept."""
         points_bytes = sum(track.columns.size_bytes for track in self._tracks.values())
-        syncs_min_bytes = int(self._max_bytes * SYNCS_MIN_SHARE)
+        syncs_min_bytes = int(self._max_bytes * SYNCS_MIN_RATIO)
         self.kept.shrink(max(self._max_bytes - points_bytes, syncs_min_bytes))
         while points_bytes > self._max_bytes - syncs_min_bytes and self._tracks:
             longest = max(self._tracks.values(), key=lambda track: len(track.columns))
@@ -217,8 +222,9 @@ class DecisionHistory(Recording):
         first = next(numbered, None)
         if first is None:
             raise RecordingError("the recording is empty")
-        header, taken_count = first[1].rstrip(b"\n") + b"\n", 0
-        replayer = Replay(recording.read_header(first[1]))
+        _, header_line = first
+        header, taken_count = header_line.rstrip(b"\n") + b"\n", 0
+        replayer = Replay(recording.read_header(header_line))
         for number, line in numbered:
             try:
                 sync = replayer.parse(line)
@@ -247,7 +253,10 @@ class DecisionHistory(Recording):
         return True
 
     def _is_kept(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> bool:
-        """Whether a sync is kept: its outcome is new, the last kept one is old, or the clock was set back."""
+        """Whether a sync is kept: its outcome is new, the last kept one is old, or the clock was set back.
+
+        Compares with the attributes that `_note` sets, so it is called before.
+        """
         is_new = sync_points.outcome(decision) != track.outcome
         return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
 
@@ -264,7 +273,7 @@ class DecisionHistory(Recording):
 
 
 def _span(span_ms: int) -> str:
-    """The span in words, in its natural unit."""
-    if span_ms % 86_400_000 == 0:
-        return "a day" if span_ms == 86_400_000 else f"{span_ms // 86_400_000} days"
-    return f"{span_ms // 3_600_000} h" if span_ms % 3_600_000 == 0 else f"{span_ms // 60_000} min"
+    """The span in words, in days or hours if it is a whole number of them, else in minutes."""
+    if span_ms % _DAY_MS == 0:
+        return "a day" if span_ms == _DAY_MS else f"{span_ms // _DAY_MS} days"
+    return f"{span_ms // _HOUR_MS} h" if span_ms % _HOUR_MS == 0 else f"{span_ms // _MINUTE_MS} min"

@@ -101,7 +101,7 @@ SEVERITIES: Mapping[HealthState, HealthSeverity] = {
 
 _FORBIDDEN_TEXT = "is forbidden"
 """Part of the message of each 403 of an API server."""
-_RESPONSES = frozenset(each.value for each in FailureResponse)
+_RESPONSES = frozenset(response.value for response in FailureResponse)
 _ABSENT = Condition()
 _PREFIXES = (
     "the HPA controller was unable to get the target's current scale: ",
@@ -191,7 +191,7 @@ def _failure(facts: _StatusFacts) -> _Found | None:
         return HealthState.FALLBACK, active.message, _since(active)
     if not facts.is_written:
         return HealthState.UNKNOWN, "no controller has written its status", None
-    failed = sum(not each.type for each in facts.status.current_metrics or ())  # upstream leaves theirs empty
+    failed = sum(not metric.type for metric in facts.status.current_metrics or ())  # upstream leaves theirs empty
     if failed and active.status == "True":
         count = len(facts.spec.metrics or ())
         return HealthState.SOME_METRICS, f"{failed} of its {count} metrics cannot be read", _since(active)
@@ -199,6 +199,7 @@ def _failure(facts: _StatusFacts) -> _Found | None:
 
 
 def _inactive(active: Condition) -> _Found:
+    """The state of an autoscaler whose condition ScalingActive is False: by the condition's reason."""
     if active.reason == "ScalingDisabled":
         return HealthState.DISABLED, "its target has no replicas, and nothing that could start one", _since(active)
     if active.reason == "AmbiguousSelector":
@@ -208,6 +209,7 @@ def _inactive(active: Condition) -> _Found:
 
 
 def _of_error(state: HealthState, condition: Condition) -> _Found:
+    """The state with the error in the condition's message as its reason; FORBIDDEN in its place for a 403."""
     message = condition.message
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)

@@ -25,7 +25,7 @@ from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options import installation
-from podscaler.controller.options.autoscaler_kinds import KINDS, of_key
+from podscaler.controller.options.autoscaler_kinds import KINDS, object_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core.model.observation import Scale
@@ -52,7 +52,7 @@ DEFAULT_RANGE_MS = 3_600_000
 MARKS_MAX = 2000
 ROW_REFRESH_MS = 300_000
 """After what time a row is sent again although only its sparkline changed."""
-COMPUTED_AT_ONCE = 2
+COMPUTATIONS_MAX = 2
 """How many explanations and what-ifs are computed at the same time."""
 
 
@@ -87,23 +87,33 @@ def new_dry_run(client: Client, settings: ControllerSettings, clock: Clock, hist
 
 
 class _CachedRow(NamedTuple):
-    """A row, with the version and the object that it was made of, and when (ms)."""
+    """A row, and what it was made of; it is made again for another version or object.
+
+    Attributes:
+        version: how many changes of the autoscaler were noted when the row was made.
+        made_at_ms: when it was made, by the clock of the history.
+    """
 
     version: int
     autoscaler: Autoscaler
     row: AutoscalerRow
-    made_at: int
+    made_at_ms: int
 
 
 class LiveCluster:
     """The autoscalers of one cluster; `added`, `updated` and `deleted` are called by the cache of autoscalers.
+
+    Before `attach` there are no autoscalers, and `unready` says why.
 
     Args:
         history: has the decisions of the controller.
         client: reads details where a viewer has no client of its own.
         clock: for discovery.
         name: of the cluster, for people.
-        own_manager: the field manager of the attached controller.
+        own_manager: the field manager of the attached controller; empty if it writes no statuses.
+
+    Attributes:
+        changes: the log that each viewer reads from its own position.
     """
 
     def __init__(
@@ -119,7 +129,7 @@ class LiveCluster:
         self._rows: dict[Key, _CachedRow] = {}
         self._versions: dict[Key, int] = {}
         self._readers: WeakKeyDictionary[Client, ObjectReader] = WeakKeyDictionary()
-        self._computation_slots = asyncio.Semaphore(COMPUTED_AT_ONCE)
+        self._computation_slots = asyncio.Semaphore(COMPUTATIONS_MAX)
         history.listen(self._on_decision)
 
     def attach(self, controller: Controller) -> None:
@@ -164,9 +174,9 @@ class LiveCluster:
         Args:
             kind: `HorizontalPodAutoscaler` or `PodAutoscaler`; empty for the first of both that exists.
         """
-        for each in KINDS:
-            key = each.key(namespace, name)
-            if kind in ("", each.kind) and self._find(key) is not None:
+        for autoscaler_kind in KINDS:
+            key = autoscaler_kind.key(namespace, name)
+            if kind in ("", autoscaler_kind.kind) and self._find(key) is not None:
                 return key
         return None
 
@@ -184,7 +194,7 @@ class LiveCluster:
     def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers, the worst first."""
         known_rows = [row for key in self.keys() if (row := self.find_row(key)) is not None]
-        return sorted(known_rows, key=autoscaler_rows.order)
+        return sorted(known_rows, key=autoscaler_rows.sort_key)
 
     def since(self) -> tuple[int | None, str]:
         """The instant of the oldest known decision (ms; None if no decision is known), and why none is older."""
@@ -211,12 +221,12 @@ class LiveCluster:
         Raises:
             UnknownAutoscaler: there is none of that name.
             UsageError: the range of time ends before it begins.
-            StatusError: the viewer may not get the autoscaler.
+            StatusError: 401 or 403, the viewer may not get the autoscaler.
         """
         key, autoscaler = self._get(namespace, name, kind)
         from_ms, to_ms = self._time_range(from_ms, to_ms)
-        latest = self._latest(key)
-        objects = await self._read(client or self.client, autoscaler, latest)
+        latest = self._find_latest(key)
+        objects = await self._read_objects(client or self.client, autoscaler, latest)
         row = self.find_row(key)
         if row is None:
             raise UnknownAutoscaler(namespace, name)
@@ -262,8 +272,8 @@ class LiveCluster:
         if track is None or not track.columns.at or track.columns.at[-1] <= at_ms:
             return None
         marks = tuple([kept_sync.mark for kept_sync in self.history.kept.after(key, at_ms)])
-        name = key[1].removeprefix(of_key(key).prefix)
-        return TimelineChange(key[0], name, track.columns.timeline(at_ms + 1, track.columns.at[-1]), marks)
+        namespace, name = object_key(key)
+        return TimelineChange(namespace, name, track.columns.timeline(at_ms + 1, track.columns.at[-1]), marks)
 
     async def explanation(self, namespace: str, name: str, mark_id: str, *, kind: str = "") -> DecisionView:
         """The explanation of the decision with this `Mark.id`, or of the newest (`latest`).
@@ -272,7 +282,7 @@ class LiveCluster:
         """
         key, _ = self._get(namespace, name, kind)
         kept_sync = self.history.kept.find(key, mark_id)
-        latest = self._latest(key)
+        latest = self._find_latest(key)  # it is explained even if the history does not keep it
         if kept_sync is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
             kept_sync = self._kept_sync(key, latest)
         if kept_sync is None:
@@ -298,7 +308,7 @@ class LiveCluster:
         parsed_assignments = what_if.parse(assignments)
         from_ms, to_ms = self._time_range(from_ms, to_ms)
         kept_syncs = self.history.kept.of_range(key, from_ms, to_ms)
-        latest = self._latest(key)
+        latest = self._find_latest(key)
         if latest is None and not kept_syncs:
             raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
         newest = kept_syncs[-1] if latest is None else self._kept_sync(key, latest)
@@ -314,7 +324,7 @@ class LiveCluster:
             version = changed_keys.version
             yield [*changed_keys.gone, *changed_keys.changed]
 
-    async def _read(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
+    async def _read_objects(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
         """The objects of a detail; the cached autoscaler and a note where the API server does not respond.
 
         Raises UnknownAutoscaler; StatusError 401, 403.
@@ -338,10 +348,12 @@ class LiveCluster:
         return ReadObjects(autoscaler_rows.as_object(autoscaler), notes=[note])
 
     def _make_row(self, autoscaler: Autoscaler) -> AutoscalerRow:
+        """The row of a cached autoscaler now; `_rows` is not changed."""
         track, now_ms = self.history.find(autoscaler.key), self.history.now_ms
         return autoscaler_rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
 
     def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
+        """An autoscaler and its key, as `find_key`. Raises UnknownAutoscaler."""
         key = self.find_key(namespace, name, kind)
         autoscaler = None if key is None else self._find(key)
         if key is None or autoscaler is None:
@@ -352,15 +364,17 @@ class LiveCluster:
         """The cached autoscaler; None if there is none, or its kind is not managed."""
         if self._controller is None:
             return None
-        with contextlib.suppress(KeyError):
+        with contextlib.suppress(KeyError):  # of a kind that the controller does not manage
             return self._controller.informers.autoscalers.find(key)
         return None
 
-    def _latest(self, key: Key) -> SyncRecord | None:
+    def _find_latest(self, key: Key) -> SyncRecord | None:
+        """The newest sync; None if this process has not synced the autoscaler."""
         track = self.history.find(key)
         return None if track is None else track.latest
 
     def _kept_sync(self, key: Key, record: SyncRecord) -> KeptSync:
+        """The newest sync as a kept one, for `what_if`; the history does not get it."""
         mark = sync_points.mark(record.decision, is_carried_out=record.is_carried_out)
         return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
 
@@ -377,13 +391,16 @@ class LiveCluster:
             self.changes.touch(key)
 
     def _on_decision(self, key: Key) -> None:
-        """Note that the row changed, if more than its sparkline did, or that is old; the time line has a new point."""
-        previous_row, autoscaler = self._rows.get(key), self._find(key)
-        if previous_row is None or autoscaler is None or self.history.now_ms - previous_row.made_at >= ROW_REFRESH_MS:
+        """Note that the row changed, if more than its sparkline did, or if the row is old.
+
+        Else viewers are woken all the same, since the time line has a new point.
+        """
+        cached, autoscaler = self._rows.get(key), self._find(key)
+        if cached is None or autoscaler is None or self.history.now_ms - cached.made_at_ms >= ROW_REFRESH_MS:
             self._touch(key)
             return
         row = self._make_row(autoscaler)
-        if msgspec.structs.replace(row, sparkline=previous_row.row.sparkline) == previous_row.row:
+        if msgspec.structs.replace(row, sparkline=cached.row.sparkline) == cached.row:
             self.changes.wake()
         else:
             self._touch(key)

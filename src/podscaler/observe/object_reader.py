@@ -22,7 +22,7 @@ from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
-from podscaler.observe.autoscaler_rows import milliseconds
+from podscaler.observe.autoscaler_rows import instant_ms
 from podscaler.observe.views import ConditionView, EventView, LintView
 
 JsonObject = dict[str, Any]
@@ -115,6 +115,7 @@ class ObjectReader:
         objects = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
+        # the first three return lists; the others add to `objects`, and return nothing
         events, target_events, pods, *_ = await asyncio.gather(
             self._read_or_note(objects, "events", self._events(namespace, name, kind.kind)),
             self._read_or_note(
@@ -124,13 +125,13 @@ class ObjectReader:
             self._read_or_note(objects, "the target", self._add_target(objects, namespace, reference)),
             self._read_or_note(objects, "autoscalers of the namespace", self._add_autoscalers(objects, namespace)),
             *[
-                self._read_or_note(objects, plural, self._add(objects, namespace, plural, name))
-                for plural, name in _LINTED_KINDS
+                self._read_or_note(objects, plural, self._add_linted(objects, namespace, plural, linted_kind))
+                for plural, linted_kind in _LINTED_KINDS
             ],
         )
         objects.events = [*(events or ()), *(target_events or ())]
         objects.pods = list(pods or ()) if selector else []
-        if kind is not HPA:
+        if kind is not HPA:  # `_add_autoscalers` has added an HPA
             objects.items += reading.items(objects.autoscaler, DocumentOrigin())
         return objects
 
@@ -146,16 +147,17 @@ class ObjectReader:
         return None
 
     async def _events(self, namespace: str, name: str, kind: str) -> list[JsonObject]:
+        """The Events on an object; none if `name` is empty. Raises StatusError."""
         if not name:
             return []
         fields = f"involvedObject.name={name},involvedObject.kind={kind}"
         return await self._list("", "v1", namespace, "events", [("fieldSelector", fields)])
 
     async def _add_target(self, objects: ReadObjects, namespace: str, reference: JsonObject) -> None:
-        """Add the scaled object to the items; one that does not exist makes its kind a listed one."""
+        """Add the scaled object to the items; a 404 makes its kind a listed one, without it. Raises StatusError."""
         group = str(reference.get("apiVersion", "")).rpartition("/")[0]
         kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
-        mapping = (await self._discovery.mappings(group, kind))[0]
+        mapping, *_ = await self._discovery.mappings(group, kind)
         path = urls.group_version(mapping.group, mapping.version) + urls.path("namespaces", namespace, mapping.plural)
         try:
             obj = await self._get(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
@@ -167,24 +169,27 @@ class ObjectReader:
         api_version = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
         objects.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
 
-    async def _add_autoscalers(self, read_objects: ReadObjects, namespace: str) -> None:
-        objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
-        for obj in objects:
-            read_objects.items += reading.items(
-                {**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
-            )
+    async def _add_autoscalers(self, objects: ReadObjects, namespace: str) -> None:
+        """Add the HPAs of the namespace to the items. Raises StatusError."""
+        for obj in await self._list(HPA.group, HPA.version, namespace, HPA.plural, []):
+            objects.items += reading.items({**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
 
-    async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
-        for obj in await self._list("", "v1", namespace, plural, []):
+    async def _add_linted(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
+        """Add the objects of a kind to the items; a whole list makes it a listed kind. Raises StatusError."""
+        linted_objects = await self._list("", "v1", namespace, plural, [])
+        for obj in linted_objects:
             objects.items += reading.items({**obj, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
-        objects.listed.add(("", kind.lower()))
+        if len(linted_objects) < LIST_MAX:
+            objects.listed.add(("", kind.lower()))
 
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
+        """The objects of a namespace, at most LIST_MAX: the rest of a longer list is not read. Raises StatusError."""
         path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)
         body = await self._get(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
         return list(body.get("items") or ())
 
     async def _get(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
+        """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
         except msgspec.DecodeError as error:
@@ -192,7 +197,7 @@ class ObjectReader:
 
 
 _LINTED_KINDS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange"))
-"""Resource and kind of further objects of the namespace that lint rules read."""
+"""Resource and kind of further objects of the namespace that lint rules read; all are of the group `""`, in v1."""
 
 
 def _condition(obj: JsonObject) -> ConditionView:
@@ -201,15 +206,16 @@ def _condition(obj: JsonObject) -> ConditionView:
         status=_text(obj, "status"),
         reason=_text(obj, "reason"),
         message=_text(obj, "message"),
-        last_transition_at=milliseconds(obj.get("lastTransitionTime")),
+        last_transition_at=instant_ms(obj.get("lastTransitionTime")),
     )
 
 
 def _event(obj: JsonObject) -> EventView:
+    """The view of an Event, in whichever of its forms: with a series, with `lastTimestamp`, or with `eventTime`."""
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))
     return EventView(
-        at=next((at for text in times if (at := milliseconds(text)) is not None), None),
+        at=next((at for text in times if (at := instant_ms(text)) is not None), None),
         type=_text(obj, "type"),
         reason=_text(obj, "reason"),
         message=_text(obj, "message"),
@@ -219,4 +225,5 @@ def _event(obj: JsonObject) -> EventView:
 
 
 def _text(obj: JsonObject, name: str) -> str:
+    """The text of a field; empty if it is absent or null."""
     return str(obj.get(name) or "")

@@ -10,7 +10,7 @@ from podscaler.api.machinery import quantity
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core.model.trace import Group, PerPod, PodRule, PodSample
 from podscaler.explain import metric_words
-from podscaler.observe.autoscaler_rows import milliseconds
+from podscaler.observe.autoscaler_rows import instant_ms
 from podscaler.observe.views import PodView
 
 RULE_TEXTS = {  # of each rule whose group is not COUNTED
@@ -50,6 +50,7 @@ def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
 
 
 def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
+    """The view of a pod, as the API has it, with its samples by resource or metric; empty if there are none."""
     status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     return PodView(
@@ -57,7 +58,7 @@ def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
         phase="Terminating" if metadata.get("deletionTimestamp") else str(status.get("phase") or "Unknown"),
         ready=conditions.get("Ready", {}).get("status") == "True",
         reason=next(_reasons(status, conditions), ""),
-        started_at=milliseconds(status.get("startTime")),
+        started_at=instant_ms(status.get("startTime")),
         requests=_requests((pod.get("spec") or {}).get("containers") or ()),
         usage={name: sample.value_milli for name, sample in samples.items() if sample.value_milli is not None},
         ignored=_ignored(samples),

@@ -31,7 +31,7 @@ _METRIC_BYTES = 2 * 8
 
 
 @dataclass(slots=True)
-class _Metric:
+class _MetricColumns:
     """The columns of one metric, as long as those of the syncs."""
 
     unit: str
@@ -49,9 +49,9 @@ class SyncColumns:
     def __init__(self) -> None:
         self.at: array[int] = array("q")
         self._counts: dict[str, array[int]] = {name: array("i") for name in _COUNTS}
-        self._metrics: dict[str, _Metric] = {}
-        self._tolerances = (0.0, 0.0)
-        self._length_thinned = 0
+        self._metrics: dict[str, _MetricColumns] = {}
+        self._tolerances = (0.0, 0.0)  # down and up, of the newest point that has them
+        self._length_thinned = 0  # how many points there were after the last thinning
 
     def __len__(self) -> int:
         return len(self.at)
@@ -71,14 +71,12 @@ class SyncColumns:
             column.append(_UNKNOWN if value is None else min(value, _COUNT_MAX))
         metrics_by_name = {metric.name: metric for metric in _distinct(point.metrics)}
         for metric in metrics_by_name.values():
-            self._metrics.setdefault(metric.name, _Metric(metric.unit)).unit = metric.unit
+            self._metrics.setdefault(metric.name, _MetricColumns(metric.unit)).unit = metric.unit
         for name, columns in self._metrics.items():
-            point_metric = metrics_by_name.get(name)
-            for values, value in (
-                (columns.current, point_metric and point_metric.current),
-                (columns.target, point_metric and point_metric.target),
-            ):
-                values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))
+            read_metric = metrics_by_name.get(name)
+            current, target = (None, None) if read_metric is None else (read_metric.current, read_metric.target)
+            for values, value in ((columns.current, current), (columns.target, target)):
+                values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))  # a metric that is new
                 values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
         if point.tolerances is not None:
             self._tolerances = point.tolerances
@@ -104,7 +102,8 @@ class SyncColumns:
         first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
         indexes = self._decimated(first, end)
         counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
-        minima, maxima = (tuple([count or 0 for count in counts.pop(name)]) for name in ("min", "max"))
+        minima = tuple([count or 0 for count in counts.pop("min")])
+        maxima = tuple([count or 0 for count in counts.pop("max")])
         metrics = tuple([self._plotted_metric(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
         return DecisionTimeline(at=at, **counts, min=minima, max=maxima, metrics=metrics)
@@ -127,14 +126,15 @@ class SyncColumns:
                 replicas.append(column[latest])
         return tuple(replicas)
 
-    def _plotted_metric(self, name: str, columns: _Metric, indexes: Sequence[int]) -> PlottedMetric:
+    def _plotted_metric(self, name: str, columns: _MetricColumns, indexes: Sequence[int]) -> PlottedMetric:
+        tolerance_down, tolerance_up = self._tolerances
         return PlottedMetric(
             name=name,
             unit=columns.unit,
             current=_known_values(columns.current, indexes, _UNKNOWN_LONG),
             target=_known_values(columns.target, indexes, _UNKNOWN_LONG),
-            tolerance_down=self._tolerances[0],
-            tolerance_up=self._tolerances[1],
+            tolerance_down=tolerance_down,
+            tolerance_up=tolerance_up,
         )
 
     def _decimated(self, first: int, end: int) -> Sequence[int]:
@@ -143,7 +143,7 @@ class SyncColumns:
             return range(first, end)
         groups, kept_indexes = POINTS_MAX // 6, {first, end - 1}  # two extremes of three columns in each group
         series = [self._counts["replicas"], self._counts["desired"]]
-        series += [columns.current for columns in self._metrics.values()][:1]
+        series += [columns.current for columns in self._metrics.values()][:1]  # of the first metric
         for group in range(groups):
             span = range(first + (end - first) * group // groups, first + (end - first) * (group + 1) // groups)
             for column in series:

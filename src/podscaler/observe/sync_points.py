@@ -20,6 +20,7 @@ PERCENT = "percent"
 MILLI = "milli"
 _BY_LIMIT = (VerdictReason.RATE_LIMITED, VerdictReason.AT_BOUND)
 _PREFIXES = ("external metric ", "pods metric ")
+"""What the words of a metric begin with, which its label in a plot leaves out."""
 
 
 class MetricPoint(NamedTuple):
@@ -50,7 +51,13 @@ class SyncPoint(NamedTuple):
 
 
 class DecisionOutcome(NamedTuple):
-    """What a decision did; two decisions with equal outcomes need no two marks."""
+    """What a decision did; two decisions with equal outcomes need no two marks.
+
+    Attributes:
+        to: the replicas after it; None if they are not known.
+        ending: what ended the decision.
+        error: of the decision; empty if it has none.
+    """
 
     kind: MarkKind
     to: int | None
@@ -65,15 +72,15 @@ def of(decision: Decision, pods: Sequence[Pod]) -> SyncPoint:
     if trace.tolerance_down is not None and trace.tolerance_up is not None:
         tolerances = (trace.tolerance_down, trace.tolerance_up)
     return SyncPoint(
-        trace.now // MILLISECOND_NS,
-        result.current,
-        result.wanted,
-        result.desired,
-        None if result.current is None else sum(pod.ready == "True" for pod in pods),
-        trace.min_replicas,
-        trace.max_replicas,
-        tuple(map(_metric, trace.metrics)),
-        tolerances,
+        at=trace.now // MILLISECOND_NS,
+        replicas=result.current,
+        desired=result.wanted,
+        limited=result.desired,
+        ready=None if result.current is None else sum(pod.ready == "True" for pod in pods),
+        min=trace.min_replicas,
+        max=trace.max_replicas,
+        metrics=tuple(map(_metric, trace.metrics)),
+        tolerances=tolerances,
     )
 
 
@@ -104,6 +111,7 @@ def summary(trace: Trace) -> str:
 
 
 def _kind(result: Verdict, decision: Decision) -> MarkKind:
+    """What the decision did, first match: a failed write, a rescale, an error, no difference, a limit or a delay."""
     if result.write_error:
         return MarkKind.FAILED
     if result.is_change and result.desired is not None and result.current is not None:

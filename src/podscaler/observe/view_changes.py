@@ -37,7 +37,7 @@ class ChangeLog:
         self.version = 0
         self._changed: OrderedDict[Key, int] = OrderedDict()
         self._gone: OrderedDict[Key, int] = OrderedDict()
-        self._forgotten = 0  # the version of the newest deletion that was dropped
+        self._dropped_version = 0  # of the newest deletion that was dropped, as there were more than GONE_MAX
         self._change = asyncio.Event()
 
     def touch(self, key: Key) -> None:
@@ -50,12 +50,12 @@ class ChangeLog:
         self._changed.pop(key, None)
         self._put(self._gone, key)
         if len(self._gone) > GONE_MAX:
-            self._forgotten = self._gone.popitem(last=False)[1]
+            _, self._dropped_version = self._gone.popitem(last=False)
 
     def after(self, version: int) -> ChangedKeys:
         """What changed after a version."""
         changed, gone = _after(self._changed, version), _after(self._gone, version)
-        return ChangedKeys(self.version, changed, gone, version >= self._forgotten)
+        return ChangedKeys(self.version, changed, gone, version >= self._dropped_version)
 
     async def wait(self, version: int) -> None:
         """Return once there are changes after a version."""
@@ -74,11 +74,13 @@ class ChangeLog:
         self._notify()
 
     def _notify(self) -> None:
+        """Wake all waiters once; those that wait again get a new event."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 
 
 def _after(log: "OrderedDict[Key, int]", version: int) -> list[Key]:
+    """The keys that changed after a version, oldest change first; the log has the latest change last."""
     keys = []
     for key in reversed(log):
         if log[key] <= version:

@@ -36,7 +36,8 @@ ASSUMPTION = (
 
 def explain(kept_sync: KeptSync) -> DecisionView:
     """The explanation of a kept sync. Raises RecordingError if its line cannot be used, which is a bug."""
-    explanation = explained.of_decision(_decide(kept_sync)[2])
+    _, _, decision = _decide(kept_sync)
+    explanation = explained.of_decision(decision)
     return DecisionView(_data(explanation), explained.text(explanation))
 
 
@@ -57,6 +58,7 @@ def compare(assignments: tuple[Assignment, ...], latest: KeptSync, kept_syncs: S
 
     Raises:
         UsageError: an assignment cannot be used.
+        RecordingError: a line cannot be used, which is a bug.
     """
     replayer, sync, decision = _decide(latest)
     facts = decide_again.recorded_facts(sync, replayer.settings)
@@ -75,9 +77,9 @@ def compare(assignments: tuple[Assignment, ...], latest: KeptSync, kept_syncs: S
 
 def patch(assignments: tuple[Assignment, ...], facts: DecisionFacts) -> str:
     """A merge patch in YAML that makes the changes of the spec; without those of flags. Raises UsageError."""
-    before, after = (
-        msgspec.to_builtins(what_if.apply(applied, facts.wire, facts.flags)[0]) for applied in ((), assignments)
-    )
+    unchanged_spec, _ = what_if.apply((), facts.wire, facts.flags)
+    changed_spec, _ = what_if.apply(assignments, facts.wire, facts.flags)
+    before, after = msgspec.to_builtins(unchanged_spec), msgspec.to_builtins(changed_spec)
     changed_fields = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
     return str(yaml.safe_dump({"spec": changed_fields}, sort_keys=False, allow_unicode=True)) if changed_fields else ""
 
@@ -110,6 +112,7 @@ def _carried(recorded: History, carried: History | None) -> History:
 
 
 def _parse_sync(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
+    """The recorded sync, and the Replay with the settings of its recording. Raises RecordingError."""
     replayer = Replay(recording.read_header(kept_sync.header))
     sync = replayer.parse(kept_sync.line())
     assert sync is not None, "a kept line is that of a sync"
@@ -117,6 +120,7 @@ def _parse_sync(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
 
 
 def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
+    """As `_parse_sync`, with the decision about the sync, which equals the recorded one."""
     replayer, sync = _parse_sync(kept_sync)
     return replayer, sync, replayer.decide(sync)
 

@@ -18,15 +18,11 @@ from podscaler.simulation.world.workload import VirtualWorkload
 
 
 class Scaler(Protocol):
-    """Decides the replicas of one workload at regular ticks, the first at millisecond 0.
-
-    Attributes:
-        tick_ms: the time between two ticks.
-    """
+    """Decides the replicas of one workload at regular ticks, the first at millisecond 0."""
 
     @property
     def tick_ms(self) -> int:
-        """See above."""
+        """The time between two ticks."""
         ...
 
     def replicas(self, at_ms: int, state: WorkloadState) -> int:

@@ -1,8 +1,8 @@
 """Wires the parts that read the MetricSources of one cluster: informer, open sources, status writes.
 
 `podscaler.controller.assembly` makes a ClusterSources; `podscaler adapter` makes its own, and its server of
-external.metrics.k8s.io calls `direct.find_values`. A source is closed when its object is deleted or edited; all sources
-are closed when `run` ends.
+external.metrics.k8s.io calls `direct.find_values` and lists `names`. A source is closed when its object is deleted or
+edited; all sources are closed when `run` ends.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from podscaler.sources.status import SourceStatusWriter
 
 
 class ClusterSources:
-    """Watches the MetricSources of a cluster, reads them on demand, and writes their statuses.
+    """Watches the MetricSources of a cluster (as a ResourceEventHandler), reads them on demand, writes their statuses.
 
     Args:
         client: the API server's client.

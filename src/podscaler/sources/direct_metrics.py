@@ -1,18 +1,18 @@
 """Responds to queries for external metrics by reading the MetricSource with the metric's name.
 
-The controller puts a DirectMetricsSource before the external metrics API; `DirectSources.find_values` serves any other
-caller, such as a server of external.metrics.k8s.io. Rules:
+`podscaler.controller.assembly` puts a DirectMetricsSource before the external metrics API; `podscaler adapter`, a
+server of external.metrics.k8s.io, calls `DirectSources.find_values`. Rules:
 
 1. An external metric is read from the MetricSource of its name in the autoscaler's namespace, with hyphens for
    underscores, which names of objects cannot have: `jobs_waiting` from `jobs-waiting`. If there is none, the external
    metrics API is requested.
 2. The labels of the MetricSource must match the selector of the metric.
 3. Queries of one source within `fresh_s`, or while a read runs, share one read; a failed read is shared, too.
-4. A source that cannot be read is a StatusError with code 0: a failure of the metric.
+4. A MetricSource that cannot be read is a StatusError with code 0: a failure of the metric.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from podscaler.api.kinds.autoscaling.metric_source import QUERY_LABEL
 from podscaler.api.machinery.selectors import Selector
@@ -39,9 +39,17 @@ class SourceFinder(Protocol):
 class SourceReader(Protocol):
     """Reads MetricSources."""
 
-    async def read(self, source: MetricSource) -> ReadResult:
-        """Read the source; the result has its value or an error."""
+    async def read(self, metric_source: MetricSource) -> ReadResult:
+        """The value of the MetricSource, or the error; reads of one object do not overlap."""
         ...
+
+
+class _KeptRead(NamedTuple):
+    """A read: when it ended (monotonic clock), what was read, and the result."""
+
+    read_at_s: float
+    metric_source: MetricSource
+    result: ReadResult
 
 
 class DirectSources:
@@ -49,7 +57,7 @@ class DirectSources:
 
     Args:
         finder: finds the MetricSource of a metric.
-        reader: reads sources (`podscaler.sources.open_sources.OpenSources`); the caller closes it.
+        reader: reads MetricSources (`podscaler.sources.open_sources.OpenSources`); the caller closes it.
         clock: for the age of reads.
         fresh_s: how long a read is shared, in seconds from its end; 0 if it is shared only while it runs.
         on_read: called once with the result of each read; None if no function is to be called.
@@ -70,90 +78,88 @@ class DirectSources:
         self._fresh_s = fresh_s
         self._on_read = on_read
         self._flights: SingleFlight[Key, ReadResult] = SingleFlight()
-        # by the end of the read (monotonic clock), oldest first
-        self._results: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
+        self._kept_reads: dict[Key, _KeptRead] = {}  # the oldest one first
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
         """The value of the external metric as the external metrics API has it; None if no MetricSource has that name.
 
-        Raises StatusError if the labels do not match, or the source cannot be read.
+        Raises StatusError if the labels do not match, or the MetricSource cannot be found out or read.
         """
-        source = await self._finder.find((namespace, name.replace("_", "-")))
-        if source is None:
+        metric_source = await self._finder.find((namespace, name.replace("_", "-")))
+        if metric_source is None:
             return None
-        if not selector.matches(source.metadata.labels or {}):
+        labels = metric_source.metadata.labels or {}
+        if not selector.matches(labels):
             raise StatusError(
                 f"the labels of the MetricSource {namespace}/{name} do not match the selector {selector} of the metric",
                 code=0,
             )
-        read_result = await self.read(source)
+        read_result = await self.read(metric_source)
         if read_result.value_milli is None:
-            raise StatusError(_failure(source, read_result), code=0)
+            raise StatusError(_failure(metric_source, read_result), code=0)
         metric_value = ExternalMetricValue(
             metric_name=name,
-            metric_labels={**(source.metadata.labels or {}), QUERY_LABEL: read_result.query},
+            metric_labels={**labels, QUERY_LABEL: read_result.query},
             timestamp=rfc3339(read_result.read_at_ns),
             value=metric_numbers.quantity(read_result.value_milli),
         )
         return ExternalMetricValueList(f"{EXTERNAL_GROUP}/{VERSION}", {}, (metric_value,))
 
-    async def read(self, source: MetricSource) -> ReadResult:
-        """The result of a read of the source, shared within `fresh_s`."""
-        key = key_of(source)
-        if key in self._results:
-            read_at_s, read_source, read_result = self._results[key]
-            if _is_same(read_source, source) and self._clock.monotonic_s() - read_at_s < self._fresh_s:
-                return read_result
-        return await self._flights.run(key, lambda: self._read_and_keep(source))
+    async def read(self, metric_source: MetricSource) -> ReadResult:
+        """The result of a read of the MetricSource, shared within `fresh_s`."""
+        key = key_of(metric_source)
+        kept, now_s = self._kept_reads.get(key), self._clock.monotonic_s()
+        if kept is not None and now_s - kept.read_at_s < self._fresh_s and _is_same(kept.metric_source, metric_source):
+            return kept.result
+        return await self._flights.run(key, lambda: self._read_and_keep(metric_source))
 
-    async def _read_and_keep(self, source: MetricSource) -> ReadResult:
-        """Read the source; the result is kept for `fresh_s`, and `on_read` is called with it."""
-        read_result = await self._reader.read(source)
+    async def _read_and_keep(self, metric_source: MetricSource) -> ReadResult:
+        """Read the MetricSource; the result is kept for `fresh_s`, and `on_read` is called with it."""
+        read_result = await self._reader.read(metric_source)
         if self._fresh_s > 0:
             self._drop_stale()
-            self._results.pop(key_of(source), None)  # so that the oldest read is the first entry
-            self._results[key_of(source)] = (self._clock.monotonic_s(), source, read_result)
+            key = key_of(metric_source)
+            self._kept_reads.pop(key, None)  # so that the oldest read is the first entry
+            self._kept_reads[key] = _KeptRead(self._clock.monotonic_s(), metric_source, read_result)
         if self._on_read is not None:
-            self._on_read(source, read_result)
+            self._on_read(metric_source, read_result)
         return read_result
 
     def _drop_stale(self) -> None:
-        """Drop the results that are no longer fresh; results are in the order of their instants."""
+        """Drop the reads that are no longer fresh; reads are in the order of their instants."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
-            del self._results[key]
+        while self._kept_reads and self._kept_reads[key := next(iter(self._kept_reads))].read_at_s <= oldest_s:
+            del self._kept_reads[key]
 
 
 class DirectMetricsSource:
     """A MetricsSource that reads external metrics of MetricSources, and passes other queries on.
 
     Args:
-        sources: the MetricSources of the cluster.
-        source: executes the other queries.
+        direct_sources: the MetricSources of the cluster.
+        wrapped: executes the other queries.
     """
 
-    def __init__(self, sources: DirectSources, source: MetricsSource) -> None:
-        self._sources = sources
-        self._source = source
+    def __init__(self, direct_sources: DirectSources, wrapped: MetricsSource) -> None:
+        self._direct_sources = direct_sources
+        self._wrapped = wrapped
 
     async def query(self, query: MetricQuery[R]) -> R:
         """The list of the MetricSource, or of the wrapped source. Raises StatusError."""
         if isinstance(query, ExternalMetricQuery):
-            values: Any = await self._sources.find_values(query.namespace, query.metric, query.metric_selector)
+            values: Any = await self._direct_sources.find_values(query.namespace, query.metric, query.metric_selector)
             if values is not None:
                 return values  # type: ignore[no-any-return]  # R is ExternalMetricValueList; mypy does not narrow it
-        return await self._source.query(query)
+        return await self._wrapped.query(query)
 
 
-def _is_same(first_source: MetricSource, second_source: MetricSource) -> bool:
+def _is_same(first: MetricSource, second: MetricSource) -> bool:
     """Whether both are the same object with the same spec; the status may differ."""
-    return first_source is second_source or (
-        first_source.metadata.uid == second_source.metadata.uid and first_source.spec == second_source.spec
-    )
+    return first is second or (first.metadata.uid == second.metadata.uid and first.spec == second.spec)
 
 
-def _failure(source: MetricSource, read_result: ReadResult) -> str:
-    """The message for a metric whose source cannot be read."""
-    subject = f"the MetricSource {source.metadata.namespace}/{source.metadata.name}"
+def _failure(metric_source: MetricSource, read_result: ReadResult) -> str:
+    """The message for a MetricSource that cannot be read."""
+    subject = f"the MetricSource {metric_source.metadata.namespace}/{metric_source.metadata.name}"
     query = f" ({read_result.query})" if read_result.query else ""
     return f"{subject}{query} cannot be read: {read_result.error}"

@@ -16,7 +16,7 @@ from podscaler.base.clock import Clock
 from podscaler.sources.protocol import ReadTimeout
 
 Waiter = asyncio.Future[None]
-"""Done when its slot is taken."""
+"""Done when the slot is granted to its caller, and then counted as taken."""
 
 
 class FairSlots:
@@ -34,11 +34,11 @@ class FairSlots:
         self._free = total
         self._group_max = group_max
         self._wait_max_s = wait_max_s
-        self._taken: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[Waiter]] = OrderedDict()
+        self._taken: Counter[str] = Counter()  # by group
+        self._waiting: OrderedDict[str, deque[Waiter]] = OrderedDict()  # by group; the group whose turn is next first
 
     async def take(self, group: str) -> None:
-        """Take a slot, which the caller releases. Raises ReadTimeout if there is none in time."""
+        """Wait for a slot and take it; the caller releases it. Raises ReadTimeout if there is none in time."""
         waiter: Waiter = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(waiter)
         self._grant()
@@ -60,7 +60,7 @@ class FairSlots:
                 self._stop_waiting(group, waiter)
 
     def release(self, group: str) -> None:
-        """Return a slot."""
+        """Return a slot of the group, to which it was granted by `take`."""
         self._free += 1
         self._taken[group] -= 1
         if not self._taken[group]:

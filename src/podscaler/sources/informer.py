@@ -33,8 +33,8 @@ class MetricSourceInformer:
         self._clock = clock
         self._cache: Cache[MetricSource] = Cache()
         path = f"{metric_source.BASE_PATH}/metricsources"
-        source = WatchSource(path, metric_source.RESOURCE, metric_source.decode, is_optional=True)
-        self._reflector = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
+        watched = WatchSource(path, metric_source.RESOURCE, metric_source.decode, is_optional=True)
+        self._reflector = Reflector(client, watched, cache=self._cache, clock=clock, rng=rng)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -46,7 +46,7 @@ class MetricSourceInformer:
 
     def names(self) -> set[str]:
         """The names of all MetricSources, in any namespace, for discovery; empty before the first list."""
-        return {source.metadata.name for source in self._cache}
+        return {found.metadata.name for found in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
         """The MetricSource of that namespace and name, after the first list.
@@ -55,7 +55,7 @@ class MetricSourceInformer:
         external metrics API. Raises StatusError if the first list fails or takes longer than LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
-        while not self._can_answer:
+        while not self._can_find:
             if self._reflector.last_error:
                 # code 0: no HTTP response is behind this error
                 raise StatusError(f"MetricSources are not listed yet: {self._reflector.last_error}", code=0)
@@ -65,7 +65,7 @@ class MetricSourceInformer:
         return self._cache.find(key)
 
     @property
-    def _can_answer(self) -> bool:
+    def _can_find(self) -> bool:
         """Whether MetricSources are listed, or cannot be: the kind is not served, or listing it is forbidden."""
         return self._cache.synced or not self._reflector.is_served or self._reflector.is_forbidden
 
@@ -83,13 +83,13 @@ class MetricSourceFetcher:
     async def find(self, key: Key) -> MetricSource | None:
         """The MetricSource; None if there is none, the kind is not served, or it may not be read.
 
-        Raises StatusError.
+        Raises StatusError for other failures, and ValueError for a response that is no MetricSource.
         """
         namespace, name = key
         path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", urls.object_name(name))
         try:
             return metric_source.decode(await self._client.get(path, subject=f"{metric_source.RESOURCE} {name}"))
         except StatusError as error:
-            if error.code in (403, 404):
+            if error.code in (403, 404):  # the caller uses the external metrics API, as with the informer
                 return None
             raise

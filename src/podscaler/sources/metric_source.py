@@ -97,11 +97,11 @@ def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
         common = msgspec.convert(dict(spec), _CommonFields)
     except msgspec.ValidationError as error:
         raise InvalidSource(f"the spec is invalid: {error}") from None
-    sections = [name for name in metric_source_schema.TYPES if isinstance(spec.get(name), dict)]
+    sections = [name for name in metric_source_schema.SYSTEM_TYPES if isinstance(spec.get(name), dict)]
     if len(sections) != 1:
-        raise InvalidSource(f"the spec must have exactly one of {', '.join(metric_source_schema.TYPES)}")
-    if not 1 <= common.timeout_seconds <= metric_source_schema.MAX_TIMEOUT_S:
-        raise InvalidSource(f"timeoutSeconds must be from 1 to {metric_source_schema.MAX_TIMEOUT_S}")
+        raise InvalidSource(f"the spec must have exactly one of {', '.join(metric_source_schema.SYSTEM_TYPES)}")
+    if not 1 <= common.timeout_seconds <= metric_source_schema.TIMEOUT_MAX_S:
+        raise InvalidSource(f"timeoutSeconds must be from 1 to {metric_source_schema.TIMEOUT_MAX_S}")
     source_type, settings = sections[0], spec[sections[0]]
     is_custom = source_type == "custom"
     if is_custom:

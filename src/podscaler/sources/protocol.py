@@ -53,7 +53,7 @@ class CredentialsUnavailable(SourceError):
 
 
 class ClientMissing(SourceError):
-    """The Python client of the system is not installed, or no distribution has a source of that type."""
+    """The Python client of the system is not installed, or no installed distribution has a source of that type."""
 
     reason = "ClientMissing"
 
@@ -87,7 +87,7 @@ class SourceConfig:
         credentials: the values by name (`username`, `password`, `token`); absent names are not used.
         tls: how the server is verified; None if the spec has no section tls.
         timeout_s: how long a read may take.
-        folder: the folder below which files may be read; None if no file may be read.
+        folder: the folder below which the system `file` may read; None if it may read no file.
     """
 
     settings: Mapping[str, Any]
@@ -111,7 +111,7 @@ class ExternalSource(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close all connections; called once, after failures too."""
+        """Close all connections; called once, also after failures. May raise anything, which is logged."""
         ...
 
 
@@ -126,9 +126,9 @@ class SystemSettings(msgspec.Struct, frozen=True, rename="camel"):
 S = TypeVar("S", bound=SystemSettings)
 
 
-def parse_settings(config: SourceConfig, settings: type[S]) -> S:
-    """The typed settings of a source. Raises InvalidSource."""
+def parse_settings(config: SourceConfig, settings_type: type[S]) -> S:
+    """The settings of `config` as that type; unknown fields are ignored. Raises InvalidSource."""
     try:
-        return msgspec.convert(dict(config.settings), settings)
+        return msgspec.convert(dict(config.settings), settings_type)
     except msgspec.ValidationError as error:
         raise InvalidSource(f"the settings are invalid: {error}") from None

@@ -14,18 +14,18 @@ from podscaler.sources.protocol import ClientMissing, SourceFactory
 
 GROUP = "podscaler.metric_sources"
 """The group of the entry points."""
-INSTALL = "pip install 'podscaler[sources]'"
-SYSTEMS = "podscaler.sources.systems"
+INSTALL_COMMAND = "pip install 'podscaler[sources]'"
+_SYSTEMS = "podscaler.sources.systems"
 BUILT_IN = {
-    "prometheus": f"{SYSTEMS}.prometheus:PrometheusSource",
-    "redis": f"{SYSTEMS}.redis:RedisSource",
-    "postgresql": f"{SYSTEMS}.postgresql:PostgresqlSource",
-    "rabbitmq": f"{SYSTEMS}.rabbitmq:RabbitmqSource",
-    "nats": f"{SYSTEMS}.nats:NatsSource",
-    "kafka": f"{SYSTEMS}.kafka:KafkaSource",
-    "http": f"{SYSTEMS}.http:HttpSource",
-    "file": f"{SYSTEMS}.file:FileSource",
-    "cron": f"{SYSTEMS}.cron:CronSource",
+    "prometheus": f"{_SYSTEMS}.prometheus:PrometheusSource",
+    "redis": f"{_SYSTEMS}.redis:RedisSource",
+    "postgresql": f"{_SYSTEMS}.postgresql:PostgresqlSource",
+    "rabbitmq": f"{_SYSTEMS}.rabbitmq:RabbitmqSource",
+    "nats": f"{_SYSTEMS}.nats:NatsSource",
+    "kafka": f"{_SYSTEMS}.kafka:KafkaSource",
+    "http": f"{_SYSTEMS}.http:HttpSource",
+    "file": f"{_SYSTEMS}.file:FileSource",
+    "cron": f"{_SYSTEMS}.cron:CronSource",
 }
 """Module and class of each system, by the section of the spec."""
 
@@ -40,7 +40,9 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
         name: a key of BUILT_IN, or the name of an entry point.
         is_custom: whether it is the name of an entry point.
 
-    Raises ClientMissing if there is no such entry point, or a client library cannot be imported.
+    Raises:
+        ClientMissing: there is no such entry point, or a module or client library cannot be imported.
+        KeyError: a built-in type has no entry in BUILT_IN; `metric_source.parse_spec` returns none of those.
     """
     if is_custom:
         return _of_entry_point(name)
@@ -48,7 +50,7 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
     try:
         factory: SourceFactory = getattr(import_module(module), attribute)
     except ImportError:
-        raise ClientMissing(f"the Python client of {name} is not installed: {INSTALL}") from None
+        raise ClientMissing(f"the Python client of {name} is not installed: {INSTALL_COMMAND}") from None
     return factory
 
 

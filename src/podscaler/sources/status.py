@@ -1,6 +1,7 @@
 """Writes the status of MetricSources in the background.
 
-`podscaler.sources.direct_metrics` reports each read with `note`; the controller runs `run`. Rules:
+`podscaler.sources.cluster_sources` runs `run`, has `podscaler.sources.direct_metrics` call `note` after each read, and
+calls `forget` for deleted objects. Rules:
 
 1. A status is written at once if the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
@@ -34,7 +35,7 @@ PERIOD_S, RETRY_S = 60, 5
 BACKOFF_STEPS_MAX = 10
 """How often the wait after a failure is doubled at most; PERIOD_S is reached before."""
 READY = "Ready"
-SUCCEEDED = "ReadSucceeded"
+READ_SUCCEEDED = "ReadSucceeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,10 @@ class _DueStatus:
     @property
     def next_at_ns(self) -> int:
         """When it is due again, though nothing changed."""
-        doublings = min(self.failures - 1, BACKOFF_STEPS_MAX)
-        wait_s: int = min(RETRY_S * 2**doublings, PERIOD_S) if self.failures else PERIOD_S
+        wait_s = PERIOD_S
+        if self.failures:
+            doublings = min(self.failures - 1, BACKOFF_STEPS_MAX)
+            wait_s = min(RETRY_S * int(2**doublings), PERIOD_S)
         return self.due_at_ns + wait_s * NANOSECONDS
 
 
@@ -73,6 +76,7 @@ class SourceStatusWriter:
         self._client = client
         self._may_write = may_write
         self._last_due: dict[Key, _DueStatus] = {}
+        # the object that was read and the fields to write; a later read replaces a status that waits
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
         self._has_pending = asyncio.Event()
 
@@ -83,7 +87,7 @@ class SourceStatusWriter:
         key = key_of(source)
         last_due = self._last_due.get(key)
         if last_due is None or last_due.uid != source.metadata.uid:
-            last_due = _DueStatus(source.metadata.uid, source.status, 0)
+            last_due = _DueStatus(source.metadata.uid, source.status, due_at_ns=0)
         status = status_of(source, read_result, before=last_due.status)
         if _is_transition(last_due.status, status) or read_result.read_at_ns >= last_due.next_at_ns:
             due = {**last_due.status, **status}
@@ -129,7 +133,7 @@ def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[
     Args:
         source: the object that was read.
         read_result: the result of the read.
-        before: the status so far, as JSON-ready data.
+        before: the status so far, as JSON-ready data; its lastTransitionTime is kept while Ready has the same status.
     """
     read_time = rfc3339(read_result.read_at_ns)
     is_ready = read_result.error is None
@@ -141,7 +145,7 @@ def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[
         "status": ready_status,
         "observedGeneration": source.metadata.generation,
         "lastTransitionTime": old.get("lastTransitionTime", read_time) if is_unchanged else read_time,
-        "reason": SUCCEEDED if read_result.error is None else read_result.error.reason,
+        "reason": READ_SUCCEEDED if read_result.error is None else read_result.error.reason,
         "message": "" if read_result.error is None else str(read_result.error),
     }
     status: dict[str, Any] = {"observedGeneration": source.metadata.generation, "conditions": [condition]}

@@ -4,8 +4,8 @@ Tests and benchmarks of controllers give it to a `podscaler.kube.client.client.C
 Deployments, resource metrics, events, ConfigMaps and Leases, with the resource versions, watches and conflicts of an
 API server. Nothing is validated or defaulted. Errors are injected with `interfere` and `fail`.
 
-A request is answered by what a test has injected, by `_of_namespace` (GETs within a namespace), else by `_answer`; a
-further path is added there.
+A request is answered by what a test has injected, by `_find_in_namespace` (GETs within a namespace), or else by
+`_usual_response`, to which a further path is added.
 """
 
 import asyncio
@@ -218,12 +218,12 @@ class FakeCluster:
     async def request(self, request: Request) -> Response:
         """Respond as the API server. Raises TransportError if a test has injected one."""
         self.requests.append(request)
-        reply = self._interfered(request)
+        reply = self._injected_reply(request)
         await asyncio.sleep(0)
         if isinstance(reply, TransportFailure):
             raise reply.error(request, self.server)
         if reply is None:
-            reply = self._of_namespace(request) or self._answer(request)
+            reply = self._find_in_namespace(request) or self._usual_response(request)
         assert isinstance(reply, Response), "a request that is no watch met a Feed"
         return reply
 
@@ -231,7 +231,7 @@ class FakeCluster:
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """Watch a collection. Raises TransportError if a test has injected one."""
         self.requests.append(request)
-        reply = self._interfered(request)
+        reply = self._injected_reply(request)
         await asyncio.sleep(0)
         if isinstance(reply, TransportFailure):
             raise reply.error(request, self.server)
@@ -245,7 +245,7 @@ class FakeCluster:
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _interfered(self, request: Request) -> Reply | None:
+    def _injected_reply(self, request: Request) -> Reply | None:
         """The reply that a test has injected for the request; None if there is none."""
         for prefix, failing in self._failing.items():
             if request.path.startswith(prefix):
@@ -262,8 +262,8 @@ class FakeCluster:
             if int(obj["metadata"]["resourceVersion"]) > version:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
 
-    def _answer(self, request: Request) -> Response:
-        """The usual response to a request that `_of_namespace` does not answer; 404 for an unknown path."""
+    def _usual_response(self, request: Request) -> Response:
+        """The usual response to a request that `_find_in_namespace` does not answer; 404 for an unknown path."""
         if request.path in DISCOVERY:
             return json_answer(DISCOVERY[request.path])
         if request.path == POD_AUTOSCALERS and request.path not in self.collections:
@@ -286,8 +286,11 @@ class FakeCluster:
             return self._write_status(request)
         return refusal(404, "NotFound", f"{request.path} is not served")
 
-    def _of_namespace(self, request: Request) -> Response | None:
-        """The list of a namespace, or one object of it; None if the request is another one."""
+    def _find_in_namespace(self, request: Request) -> Response | None:
+        """The list of a namespace, or one object of it; None if the request is not a GET of either.
+
+        An object that does not exist is a 404; events are those of the whole cluster.
+        """
         prefix, _, rest = request.path.partition("/namespaces/")
         namespace, _, rest = rest.partition("/")
         plural, _, name = rest.partition("/")
@@ -327,17 +330,20 @@ class FakeCluster:
         return json_answer(config_map)
 
     def _pod_metrics(self, request: Request) -> Response:
-        namespace = request.path.split("/")[5]
+        """The metrics of the pods that have a usage and that the request's label selector matches."""
+        _, _, _, _, _, namespace, *_ = request.path.split("/")  # /apis/metrics.k8s.io/v1beta1/namespaces/NAMESPACE/pods
         selector = selectors.parse(parse_qs(request.query).get("labelSelector", [""])[0])
         items = [
             {
-                "metadata": {"name": name, "namespace": space},
+                "metadata": {"name": name, "namespace": namespace},
                 "timestamp": "2026-01-01T00:00:00Z",
                 "window": "30s",
-                "containers": [{"name": "c", "usage": {"cpu": self.usage[space, name]}}],
+                "containers": [{"name": "c", "usage": {"cpu": self.usage[namespace, name]}}],
             }
-            for (space, name), pod in self.collections[PODS].objects.items()
-            if space == namespace and (space, name) in self.usage and selector.matches(pod["metadata"]["labels"])
+            for (pod_namespace, name), pod in self.collections[PODS].objects.items()
+            if pod_namespace == namespace
+            and (namespace, name) in self.usage
+            and selector.matches(pod["metadata"]["labels"])
         ]
         return json_answer({"kind": "PodMetricsList", "items": items})
 

@@ -22,7 +22,7 @@ from podscaler.base import http_server
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S = 0.1
 FRONT_PROXY = "front-proxy-client"
-_LIFE = timedelta(days=365)
+_VALIDITY = timedelta(days=365)
 
 
 def write_certificate(path: Path, *names: str) -> bytes:
@@ -32,7 +32,7 @@ def write_certificate(path: Path, *names: str) -> bytes:
     utc_now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(utc_now - _LIFE).not_valid_after(utc_now + _LIFE)
+    builder = builder.not_valid_before(utc_now - _VALIDITY).not_valid_after(utc_now + _VALIDITY)
     builder = builder.add_extension(x509.BasicConstraints(True, None), critical=True)
     if names:
         builder = builder.add_extension(
@@ -115,6 +115,7 @@ class ExtensionServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Record a request, and return the response that `answers` has for its path, or a Status."""
         peer = _peer(request)
         headers = tuple(request.headers.items())
         self.asked.append(Asked(request.method, request.raw_path, headers, await request.content.read(), peer))

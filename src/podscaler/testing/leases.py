@@ -199,7 +199,7 @@ class OwnClock:
         self._clock = clock
         self._line = line
         self.skew_s = skew_s
-        self._origin_s = abs(skew_s) * 3  # another one for each skew
+        self._origin_s = abs(skew_s) * 3  # any origin, so that the monotonic clocks of processes differ
 
     def now_ns(self) -> int:
         """The process' wall clock, nanoseconds since the epoch."""

@@ -49,9 +49,10 @@ class PlayedNode:
     async def _start(self, pod: Object) -> None:
         """Bind a pod, give it a loopback address of its own, and make it Ready after the delay."""
         number = next(self._pod_numbers)
+        ip = f"127.9.{number // 250 + 1}.{number % 250 + 1}"  # no part is 0 or 255
         status = {
             "phase": "Running",
-            "podIP": (ip := f"127.9.{number // 250 + 1}.{number % 250 + 1}"),
+            "podIP": ip,
             "podIPs": [{"ip": ip}],
             "startTime": rfc3339(self._clock.now_ns()),
         }

@@ -56,7 +56,7 @@ class FakePrometheus:
         self.stored.append(({NAME_LABEL: name, **labels}, [(self.now_s, value)]))
 
     async def query(self, promql: str) -> QueryResult:
-        """As in MetricsDatabase."""
+        """The result of an expression at `now_s`. Raises PrometheusError: `failure`, or what cannot be evaluated."""
         self.queries.append(promql)
         if self.failure is not None:
             raise self.failure
@@ -69,7 +69,7 @@ class FakePrometheus:
         return QueryResult("vector", [PromSample(labels, number, self.now_s) for labels, number in value])
 
     async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
-        """As in MetricsDatabase."""
+        """The labels of the selected series that have a sample of at most that age. Raises PrometheusError."""
         if self.failure is not None:
             raise self.failure
         try:
@@ -85,6 +85,7 @@ class FakePrometheus:
 
 
 def _matches(selector: VectorSelector, labels: Labels) -> bool:
+    """Whether a series has the selector's name, and its labels fulfil all matchers; an absent label is empty."""
     if selector.metric and labels.get(NAME_LABEL) != selector.metric:
         return False
     return all(_matches_one(labels.get(label, ""), operator, text) for label, operator, text in selector.matchers)
@@ -179,18 +180,21 @@ class _Evaluation:
         return series
 
     def _vector(self, expression: Expression) -> list[Element]:
+        """The value of an expression that must be a vector. Raises PromQLError."""
         value = self.value(expression)
         if isinstance(value, float):
             raise PromQLError("expected a vector")
         return value
 
     def _scalar(self, expression: Expression) -> float:
+        """The value of an expression that must be a scalar. Raises PromQLError."""
         value = self.value(expression)
         if not isinstance(value, float):
             raise PromQLError("expected a number")
         return value
 
     def _call(self, call: PromCall) -> Value:
+        """The result of a function. Raises PromQLError for one that the fake does not have."""
         if call.function == "time":
             return self._database.now_s
         if not call.arguments:
@@ -221,6 +225,7 @@ class _Evaluation:
         return vector
 
     def _aggregation(self, aggregation: PromAggregation) -> list[Element]:
+        """One element for each group of labels; `topk` and `bottomk` keep elements. Raises PromQLError."""
         groups: dict[tuple[tuple[str, str], ...], list[Element]] = {}
         for labels, value in self._vector(aggregation.arguments[-1]):
             group_labels = _grouping(aggregation, labels)

@@ -141,6 +141,7 @@ class Scenario:
         return START + round(at_s * NANOSECONDS)
 
     def _sync(self, at_s: float) -> None:
+        """Decide at that second, resize the target, and keep what later syncs need."""
         now_ns = self._instant(at_s)
         replicas = self.target.replicas
         decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now_ns, self.settings)
@@ -152,6 +153,7 @@ class Scenario:
         self.syncs.append(ScenarioSync(at_s, replicas, decision))
 
     def _observation(self, at_s: float) -> Observation:
+        """What a controller reads at that second, with the status of the sync before."""
         now_ns = self._instant(at_s)
         moment = ScenarioMoment(at_s, now_ns, self.target)
         return Observation(

@@ -67,7 +67,7 @@ class ScenarioTarget:
         self.replicas = 0
         self.containers = containers
         self.pods: list[ScenarioPod] = []
-        self._ready_after_ns = 0
+        self._ready_after_ns = 0  # of the first pods; the delay is that of later ones
         self._made = 0
         self.resize(replicas, start - LONG_AGO_S * NANOSECONDS)
         self._ready_after_ns = round(ready_after_s * NANOSECONDS)
@@ -95,12 +95,13 @@ class ScenarioTarget:
         return tuple(_facts(pod, self.name, now) for pod in self.pods)
 
 
-def _facts(pod: ScenarioPod, label: str, now_ns: int) -> Pod:
+def _facts(pod: ScenarioPod, app: str, now_ns: int) -> Pod:
+    """The pod as decisions take it; `app` is the value of its label, and `ready` is never unknown."""
     containers = tuple(ContainerRequests(name, requests) for name, requests in pod.containers.items())
     is_ready = pod.is_ready(now_ns)
     return Pod(
         name=pod.name,
-        labels={"app": label},
+        labels={"app": app},
         phase=pod.phase,
         is_deleting=pod.is_deleting,
         started_at=pod.started_at,

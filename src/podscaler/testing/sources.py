@@ -86,7 +86,7 @@ def metric_source(
 ) -> MetricSource:
     """A MetricSource; its spec has the section `custom` with the type `fake` unless `spec` has another one."""
     meta = ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}", labels=labels, generation=generation)
-    fake = {} if spec.keys() & set(metric_source_schema.TYPES) else {"custom": {"type": "fake"}}
+    fake = {} if spec.keys() & set(metric_source_schema.SYSTEM_TYPES) else {"custom": {"type": "fake"}}
     return MetricSource(meta, fake | spec, status or {})
 
 

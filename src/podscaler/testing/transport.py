@@ -105,6 +105,7 @@ class ScriptedTransport:
         """Do nothing: there are no connections."""
 
     def _reply(self, request: Request) -> Reply:
+        """Record a request, and take its next script, unless that is the last one, which stays."""
         self.requests.append(request)
         scripts = self._scripts.get((request.method, request.path))
         if not scripts:

@@ -92,8 +92,8 @@ class WebhookServer:
         if self.delay is not None:
             await self.delay()
         response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
-        body = self.rewrite({**review, "request": None, "response": response})
-        body = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        rewritten = self.rewrite({**review, "request": None, "response": response})
+        body = rewritten if isinstance(rewritten, bytes) else msgspec.json.encode(rewritten)
         return web.Response(body=body, status=self.status, content_type="application/json")
 
 

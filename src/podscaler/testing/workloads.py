@@ -80,6 +80,7 @@ def daemon_set(name: str = "agent", **spec: Any) -> Object:
 
 
 def _workload(kind: str, name: str, labels: dict[str, str], spec: Object) -> Object:
+    """An object of the group apps with these labels, in its selector and template; `spec` replaces other defaults."""
     defaults = {
         "selector": {"matchLabels": labels},
         "template": pod_template(labels, image="example.com/app:1"),
@@ -103,6 +104,7 @@ def pod_template(labels: dict[str, str], *, image: str = "example.com/app", **po
 
 
 def _pod_status(extra: dict[str, Any]) -> Object:
+    """The status of a pod by the `extra` of `pod`; one with `ready_at` runs, and is ready."""
     status: Object = {"phase": extra.get("phase", "Running" if "ready_at" in extra else "Pending")}
     if "ip" in extra:
         status |= {"podIP": extra["ip"], "podIPs": [{"ip": extra["ip"]}]}

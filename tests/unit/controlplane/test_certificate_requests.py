@@ -29,7 +29,7 @@ from podscaler.controlplane.controllers.cluster.certificate_signing import (
 )
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.credentials import certificates, request_signing
-from podscaler.controlplane.credentials.request_signing import CLIENT, KUBELET_CLIENT, RequestSigner
+from podscaler.controlplane.credentials.request_signing import CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, RequestSigner
 from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.users import User
@@ -55,7 +55,7 @@ def request(name: str, *groups: str, names: tuple[x509.GeneralName, ...] = ()) -
     return builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
 
 
-def signing_request(found: x509.CertificateSigningRequest, *usages: str, signer: str = CLIENT) -> Object:
+def signing_request(found: x509.CertificateSigningRequest, *usages: str, signer: str = CLIENT_SIGNER) -> Object:
     """The object with a request."""
     pem = base64.b64encode(found.public_bytes(serialization.Encoding.PEM)).decode()
     return {"metadata": {"name": "r"}, "spec": {"request": pem, "signerName": signer, "usages": list(usages)}}
@@ -64,60 +64,62 @@ def signing_request(found: x509.CertificateSigningRequest, *usages: str, signer:
 @pytest.mark.parametrize(
     ("signer", "asked", "usages", "why"),
     [
-        pytest.param(CLIENT, request("ann"), ["client auth"], "", id="a client"),
+        pytest.param(CLIENT_SIGNER, request("ann"), ["client auth"], "", id="a client"),
         pytest.param(
-            CLIENT,
+            CLIENT_SIGNER,
             request("ann"),
             ["client auth", "server auth"],
             "invalid usage for client certificate: server auth",
             id="a client that wants to serve",
         ),
         pytest.param(
-            CLIENT,
+            CLIENT_SIGNER,
             request("ann"),
             ["digital signature"],
             "missing required usage for client certificate: client auth",
             id="a client without its usage",
         ),
-        pytest.param(KUBELET_CLIENT, request(*NODE), NODE_USAGES, "", id="a kubelet"),
-        pytest.param(KUBELET_CLIENT, request(*NODE), [*NODE_USAGES, "key encipherment"], "", id="a kubelet with RSA"),
+        pytest.param(KUBELET_CLIENT_SIGNER, request(*NODE), NODE_USAGES, "", id="a kubelet"),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER, request(*NODE), [*NODE_USAGES, "key encipherment"], "", id="a kubelet with RSA"
+        ),
+        pytest.param(
+            KUBELET_CLIENT_SIGNER,
             request("system:node:a", "system:nodes", "more"),
             NODE_USAGES,
             "subject organization is not system:nodes",
             id="a kubelet of a further group",
         ),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER,
             request("ann", "system:nodes"),
             NODE_USAGES,
             "subject common name does not begin with system:node:",
             id="a user as a kubelet",
         ),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER,
             request(*NODE),
             ["client auth"],
             "usages did not match [client auth digital signature key encipherment]",
             id="a kubelet that does not sign",
         ),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER,
             request(*NODE, names=(x509.DNSName("a"),)),
             NODE_USAGES,
             "DNS subjectAltNames are not allowed",
             id="a kubelet with a DNS name",
         ),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER,
             request(*NODE, names=(x509.IPAddress(ipaddress.ip_address("127.0.0.1")),)),
             NODE_USAGES,
             "IP subjectAltNames are not allowed",
             id="a kubelet with an address",
         ),
         pytest.param(
-            KUBELET_CLIENT,
+            KUBELET_CLIENT_SIGNER,
             request(*NODE, names=(x509.UniformResourceIdentifier("http://a"),)),
             NODE_USAGES,
             "URI subjectAltNames are not allowed",
@@ -138,7 +140,11 @@ def test_requests_with_a_damaged_byte_are_refused() -> None:
         damaged = der[:index] + bytes([der[index] ^ 0x55]) + der[index + 1 :]
         body = base64.encodebytes(damaged).decode()
         pem = f"-----BEGIN CERTIFICATE REQUEST-----\n{body}-----END CERTIFICATE REQUEST-----\n"
-        spec = {"request": base64.b64encode(pem.encode()).decode(), "signerName": CLIENT, "usages": ["client auth"]}
+        spec = {
+            "request": base64.b64encode(pem.encode()).decode(),
+            "signerName": CLIENT_SIGNER,
+            "usages": ["client auth"],
+        }
         errors = certificatesigningrequest.validate({"metadata": {"name": "r"}, "spec": spec}, None)
         assert [each.field for each in errors] == ["spec.request"]
 
@@ -197,7 +203,7 @@ def test_key_usages(tmp_path: Path, usages: list[str], expected: tuple[bool, boo
 def _policy() -> PolicyIndex:
     """ann approves for the client signer, ben for all of kubernetes.io; cat signs for the client signer."""
     index = PolicyIndex()
-    grants = (("ann", "approve", CLIENT), ("ben", "approve", "kubernetes.io/*"), ("cat", "sign", CLIENT))
+    grants = (("ann", "approve", CLIENT_SIGNER), ("ben", "approve", "kubernetes.io/*"), ("cat", "sign", CLIENT_SIGNER))
     for user, verb, signer in grants:
         rule = {"apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": [signer]}
         role = {"metadata": {"name": user}, "rules": [rule | {"verbs": [verb]}]}

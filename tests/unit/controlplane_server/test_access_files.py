@@ -70,6 +70,14 @@ def test_certificate_renewal(tmp_path: Path, days_later: int, addresses: list[st
     assert (second.server_path.read_bytes() != before) == is_renewed
 
 
+def test_certificate_without_names_is_renewed(tmp_path: Path) -> None:
+    """A server's certificate that has no alternative names, as one of other tools, is replaced."""
+    first = certificates.ensure(tmp_path, now_ns=NOW_NS)
+    first.server_path.write_bytes((tmp_path / "ca.pem").read_bytes())
+    second = certificates.ensure(tmp_path, now_ns=NOW_NS)
+    assert second.server_path.read_bytes() != (tmp_path / "ca.pem").read_bytes()
+
+
 def test_server_context_loads(tmp_path: Path) -> None:
     """The TLS settings are made from the file, and refuse what is older than TLS 1.2."""
     context = certificates.ensure(tmp_path, now_ns=NOW_NS).server_context()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from podscaler.metrics.concurrency_limiter import FEW, MANY, ConcurrencyLimiter
+from podscaler.metrics.concurrency_limiter import LIMIT_MAX, LIMIT_MIN, ConcurrencyLimiter
 from podscaler.testing import VirtualClock
 
 
@@ -54,7 +54,7 @@ class Api:
         await self.cancel(*range(len(self._tasks)))
 
     async def _one(self, number: int) -> None:
-        async with self._allowance.place():
+        async with self._allowance.slot():
             self.begun.append(number)
             await self._clock.sleep(self._takes_s(number))
             self.answered.append(number)
@@ -106,7 +106,7 @@ async def test_one_fast_answer_shows_that_the_others_waited_for_each_other() -> 
     api = Api(clock, lambda number: 0.01 if number % 20 == 5 else 0.5)
     await api.ask(*range(100))
     active = await api.watched(40, 0.1)
-    assert max(active) == FEW
+    assert max(active) == LIMIT_MIN
     await api.close()
 
 
@@ -128,7 +128,7 @@ async def test_an_api_that_is_overrun_gets_few_again() -> None:
     busy = Busy(clock)
     await api.ask(*range(2000))
     active = await api.watched(20, 0.5)
-    assert (max(active), active[-1]) == (MANY, FEW)
+    assert (max(active), active[-1]) == (LIMIT_MAX, LIMIT_MIN)
     await api.close()
 
 
@@ -139,7 +139,7 @@ async def test_a_moment_of_delay_changes_nothing() -> None:
     began_s = clock.monotonic_s()
     await api.ask(*range(5000))
     active = await api.watched(20, 0.5)
-    assert set(active[6:]) == {MANY}
+    assert set(active[6:]) == {LIMIT_MAX}
     await api.close()
 
 
@@ -153,7 +153,7 @@ async def test_an_api_that_becomes_slow_is_allowed_more() -> None:
     await api.ask(*range(100, 1000))
     for _ in range(8):
         await clock.advance(0.2)
-    assert (before, api.active) == (0, MANY)
+    assert (before, api.active) == (0, LIMIT_MAX)
     await api.close()
 
 

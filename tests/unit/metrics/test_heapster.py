@@ -19,7 +19,7 @@ from podscaler.api.typed.metrics import (
 from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Response
-from podscaler.metrics.heapster import HeapsterMetricsSource, HeapsterPoint, HeapsterService, collapsed_milli
+from podscaler.metrics.heapster import HeapsterMetricsSource, HeapsterPoint, HeapsterService, last_minute_mean
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
@@ -228,4 +228,4 @@ def _point(second: int, value: int = 0, float_value: float | None = None) -> Hea
 )
 def test_the_mean_of_the_last_minute(points: list[HeapsterPoint], expected: tuple[int, str] | None) -> None:
     """Points of the newest one's type count, of less than a minute before it."""
-    assert collapsed_milli(points) == expected
+    assert last_minute_mean(points) == expected

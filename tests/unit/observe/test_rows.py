@@ -100,4 +100,4 @@ def test_counts_without_decisions(conditions: list[Any], counts: tuple[Any, ...]
 )
 def test_instants(text: str | None, at: int | None) -> None:
     """Timestamps of the API in milliseconds; what cannot be read is not known."""
-    assert autoscaler_rows.milliseconds(text) == at
+    assert autoscaler_rows.instant_ms(text) == at

@@ -27,8 +27,8 @@ async def test_a_namespace_that_was_made_half_is_made_anew(monkeypatch: pytest.M
     networks = PodNetworks(AddressBlock(7))
     with pytest.raises(PodNetworkError, match="Device for nexthop is not up"):
         await networks.ensure("127.7.1.1")
-    assert networks.find("127.7.1.1") == ""
+    assert networks.namespace_path("127.7.1.1") == ""
     assert [command.split()[:2] for command in batches[-1]] == [["link", "delete"], ["route", "delete"]]
     await networks.ensure("127.7.1.1")
-    assert networks.find("127.7.1.1") != ""
+    assert networks.namespace_path("127.7.1.1") != ""
     await networks.discard("127.7.1.1")

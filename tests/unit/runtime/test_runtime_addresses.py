@@ -116,7 +116,7 @@ def test_the_last_block_is_awaited_for_a_moment(tmp_path: Path, monkeypatch: pyt
     """Another `up` has it while it removes the interfaces of a killed one; one that keeps it has it."""
     remember = tmp_path / "block"
     remember.write_text("201")
-    holder = addresses.claim_number(201)
+    holder = addresses.try_claim_block(201)
     assert holder is not None
     monkeypatch.setattr(addresses, "LAST_BLOCK_RETRY_S", 0.0)
     other = addresses.claim_block(number_file=remember)

@@ -205,7 +205,7 @@ def test_services_of_the_namespace() -> None:
 
 def test_service_links_may_be_refused() -> None:
     """enableServiceLinks: false leaves `kubernetes` alone."""
-    assert service_variables.service_variables(SERVICES, namespace="shop", links=False) == MASTER
+    assert service_variables.service_variables(SERVICES, namespace="shop", enable_service_links=False) == MASTER
 
 
 def test_a_moved_port_is_told_where_it_is() -> None:

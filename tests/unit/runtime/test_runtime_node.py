@@ -105,13 +105,13 @@ def test_the_name_of_the_node_is_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     """A machine that is renamed keeps its node; an impossible name becomes `podscaler`; a setting wins."""
     settings, remembered = KubeletSettings(tmp_path), tmp_path / "node"
     monkeypatch.setattr("socket.gethostname", lambda: "Laptop.local")
-    assert startup.node_name(settings, remembered) == "laptop.local"
+    assert startup.ensure_node_name(settings, remembered) == "laptop.local"
     monkeypatch.setattr("socket.gethostname", lambda: "other")
-    assert startup.node_name(settings, remembered) == "laptop.local"
-    assert startup.node_name(KubeletSettings(tmp_path, node_name="mine"), remembered) == "mine"
+    assert startup.ensure_node_name(settings, remembered) == "laptop.local"
+    assert startup.ensure_node_name(KubeletSettings(tmp_path, node_name="mine"), remembered) == "mine"
     remembered.unlink()
     monkeypatch.setattr("socket.gethostname", lambda: "bad_name")
-    assert startup.node_name(settings, remembered) == "podscaler"
+    assert startup.ensure_node_name(settings, remembered) == "podscaler"
 
 
 def test_looking_around(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_division_that_was_interrupted_is_made_anew(recording: Path, tmp_path:
 
 def test_a_partition_is_read_an_autoscaler_at_a_time(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also where the lines of fewer autoscalers than it has may be open at once."""
-    monkeypatch.setattr(recorded_partitions, "OPEN_FILES", 2)
+    monkeypatch.setattr(recorded_partitions, "OPEN_FILES_MAX", 2)
     manifest = splitting.split([recording], tmp_path, plain, partitions=1)
     (partition,) = recorded_partitions.of_manifest(manifest, tmp_path, RecordedSelection())
     found = [each for each in partition.autoscalers() if isinstance(each, FleetAutoscaler)]

@@ -1,5 +1,7 @@
 """Room on simulated nodes: first fit, nodes on demand, and the end of idle ones."""
 
+from random import Random
+
 import pytest
 
 from podscaler.simulation.model.distributions import fixed
@@ -25,7 +27,7 @@ class Cluster:
 
     def add(self, cpu_milli: int, at_ms: int = 0) -> VirtualPod:
         """A pod with this request."""
-        pod = VirtualPod(f"p{len(self.pods)}", len(self.pods), at_ms, 0)
+        pod = VirtualPod(f"p{len(self.pods)}", len(self.pods), at_ms, 0, Random(0))
         self.pods.append(pod)
         self.nodes.schedule(pod, NodeResources(cpu_milli, 0), self._on_scheduled, at_ms)
         return pod

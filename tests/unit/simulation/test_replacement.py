@@ -1,5 +1,7 @@
 """Which pods a workload makes and removes next."""
 
+from random import Random
+
 import pytest
 
 from podscaler.simulation.model.workloads import RolloutModel
@@ -11,7 +13,7 @@ def pods(states: str) -> list[VirtualPod]:
     """Pods by letters: R and r ready, U and u not ready; upper case of the new revision, lower case of the old one."""
     made = []
     for number, letter in enumerate(states):
-        pod = VirtualPod(letter, number, 0, revision=int(letter.isupper()))
+        pod = VirtualPod(letter, number, 0, int(letter.isupper()), Random(0))
         pod.is_ready = letter in "Rr"
         made.append(pod)
     return made

@@ -1,5 +1,7 @@
 """The samples of the metrics pipeline: averages of windows, first samples of new pods, lag and failures."""
 
+from random import Random
+
 import msgspec
 import pytest
 import simulated
@@ -36,7 +38,7 @@ def sampling(*resources, pod: PodModel = POD, **model) -> ResourceSampling:
 
 def running(since_ms: int = 0) -> VirtualPod:
     """A pod that is ready since its start."""
-    pod = VirtualPod("web-0", 0, since_ms, 0)
+    pod = VirtualPod("web-0", 0, since_ms, 0, Random(0))
     pod.is_running, pod.runs_at_ms = True, since_ms
     pod.become_ready(since_ms, 0)
     return pod

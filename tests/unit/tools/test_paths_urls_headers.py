@@ -141,12 +141,12 @@ CHECKED_CLIENTS = {
     "metrics/metrics_apis.py:APIMetricsSource._resource_metrics": "the namespace of an object",
     "metrics/heapster.py:HeapsterMetricsSource._get": "flags that are checked as names and a URL; paths of the callers",
     "metrics/heapster.py:HeapsterMetricsSource._request_results": "object_name and subresource",
-    "metrics/heapster.py:collapsed_milli": "a division of numbers",
+    "metrics/heapster.py:last_minute_mean": "a division of numbers",
     "sources/informer.py:MetricSourceFetcher.find": "object_name; the namespace of an autoscaler",
     "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
     "sources/systems/file.py:_resolved": "resolved, and refused where it is not below the folder",
     "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",
-    "sources/systems/http_client.py:WebClient._opened": "_checked_headers; the credentials by _authorization",
+    "sources/systems/http_client.py:WebClient._open_session": "_checked_headers; the credentials by _authorization",
     "sources/systems/http_client.py:_checked_url": "parsed by yarl; scheme, host and user information are checked",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""

@@ -14,8 +14,8 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import metadata, semantics
 from podscaler.api.resource.resources import Object, Resource, Version
 
-_GENERATED = "generated"
-_UID = "00000000-0000-0000-0000-000000000000"
+_PLACEHOLDER_NAME = "generated"
+_PLACEHOLDER_UID = "00000000-0000-0000-0000-000000000000"
 """Name and uid that the server would generate; validation needs some."""
 
 
@@ -49,11 +49,13 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
     version.default(obj)
     stored = version.to_storage(obj)
     is_autoscaler = resource.kind == conversion.KIND
-    return conversion.VERSIONS[conversion.STORED].from_storage(stored) if is_autoscaler else stored
+    return conversion.VERSIONS[conversion.STORED_API_VERSION].from_storage(stored) if is_autoscaler else stored
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
-    """The errors of a new object, in the order of the API server; one with a generateName gets a name before.
+    """The errors of a new object, in the order of the API server.
+
+    The object is checked with a placeholder for its uid, and for its name if it has only a generateName.
 
     Args:
         obj: of `with_defaults`; it is not changed.
@@ -61,7 +63,7 @@ def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
     named_object = semantics.copied(obj)
     object_metadata = named_object.setdefault("metadata", {})
     if not object_metadata.get("name") and object_metadata.get("generateName"):
-        object_metadata["name"] = _GENERATED
-    object_metadata.setdefault("uid", _UID)
+        object_metadata["name"] = _PLACEHOLDER_NAME
+    object_metadata.setdefault("uid", _PLACEHOLDER_UID)
     resource.strategy.prepare_create(named_object)
     return metadata.validate_metadata(resource, named_object, None) + resource.strategy.validate(named_object, None)

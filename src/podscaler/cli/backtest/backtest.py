@@ -103,8 +103,8 @@ def _parse_fleet_flags(sources: Sequence[str], flags: Mapping[str, Any], given_f
         has_knative="knative" in given_flags and flags["knative"],  # by default only for a single autoscaler
         has_hindsight="hindsight" in given_flags and flags["hindsight"],
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
-        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
-        cpu_limit_milli=source_flags.find_milli(flags["cpu_limit"], "--cpu-limit"),
+        capacity_milli=source_flags.find_cpu_milli(flags["capacity"], "--capacity"),
+        cpu_limit_milli=source_flags.find_cpu_milli(flags["cpu_limit"], "--cpu-limit"),
         from_ns=load_sources.instant_ns(flags["begin"], "--from") if flags["begin"] else None,
         to_ns=load_sources.instant_ns(flags["end"], "--to") if flags["end"] else None,
         form=flags["output"],
@@ -123,7 +123,7 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         has_hindsight=flags["hindsight"],
         knative_concurrency=flags["knative_concurrency"],
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
-        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
+        capacity_milli=source_flags.find_cpu_milli(flags["capacity"], "--capacity"),
     )
     load = load_sources.read(source_flags.source_request(source, flags))
     needed = candidate_options.needs(load, request)

@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def options(command: Command) -> Command:
-    """Add the flags of a source to a command."""
+    """A decorator that adds the flags of a source to a command; give their values to `source_request`."""
     for option in reversed(
         (
             click.option("--hpa", default="", metavar="NAMESPACE/NAME", help="the autoscaler, if SOURCE has several"),
@@ -62,15 +62,15 @@ def source_request(source: str, flags: Mapping[str, Any]) -> SourceRequest:
         step_s=parse_duration_ms(flags["step"], "--step", "60s") / 1000,
         token_file=_path(flags["token_file"]),
         ca_file=_path(flags["ca_file"]),
-        cpu_limit_milli=find_milli(flags["cpu_limit"], "--cpu-limit"),
+        cpu_limit_milli=find_cpu_milli(flags["cpu_limit"], "--cpu-limit"),
     )
 
 
-_LARGE_UNITS = "ikMGTPE"
-"""The last letters of units of memory, which are no amounts of CPU."""
+_MEMORY_UNITS = "ikMGTPE"
+"""The last letters of units that are meant for memory, which a quantity accepts but no amount of CPU has."""
 
 
-def find_milli(flag_value: str | None, flag: str) -> int | None:
+def find_cpu_milli(flag_value: str | None, flag: str) -> int | None:
     """An amount of CPU in thousandths of a core; None if the flag is not given. Raises UsageError."""
     if flag_value is None:
         return None
@@ -78,7 +78,7 @@ def find_milli(flag_value: str | None, flag: str) -> int | None:
         milli = quantity.parse(flag_value).milli_value()
     except ValueError:
         milli = 0
-    if milli <= 0 or flag_value[-1] in _LARGE_UNITS:
+    if milli <= 0 or flag_value[-1] in _MEMORY_UNITS:
         raise UsageError(f"{flag} {flag_value} is not an amount of CPU such as 500m")
     return milli
 
@@ -104,6 +104,7 @@ def _path(flag_value: str | None) -> Path | None:
 
 
 def _range_query(request: RangeRequest) -> Sequence[tuple[float, str]]:
+    """As `range_queries.read`, which `podscaler.simulation` gets as a function as it imports no client."""
     from podscaler.cli.simulate import range_queries  # the client takes a while to import
 
     return range_queries.read(request)

@@ -1,9 +1,8 @@
 """`podscaler convert`: converts the autoscalers of manifests to another version of their API.
 
 `podscaler.cli.main` registers the command. `podscaler.api.kinds.autoscaling.conversion` converts one autoscaler, and
-has the versions; this command finds autoscalers in documents and
-lists, reports losses, and writes the file: documents without an autoscaler byte for byte, the others re-encoded with
-their fields in the former order.
+has the versions; this command finds autoscalers in documents and lists, reports losses, and writes the file: documents
+without an autoscaler byte for byte, the others re-encoded with their fields in the former order.
 """
 
 import json

@@ -1,8 +1,8 @@
 """`podscaler list`: the autoscalers of a cluster, each with its state in a word, its replicas and its metrics.
 
-Read from the conditions and statuses of the objects alone, so that it works for whichever controller decides. The
-states are those of `podscaler.observe.health`; the reading is that of `podscaler explain`. A new column: an attribute
-of ListedAutoscaler, which is a field of the JSON output, and a cell in `_Table` (docs/list.md).
+Everything is computed from the specs and statuses of the objects, so that it works with any controller. The states
+are those of `podscaler.observe.health`; the objects are read as for `podscaler explain`. A new column: an attribute of
+ListedAutoscaler (a field of the JSON output) that `row_of` sets, and a name and a cell in `_Table` (docs/list.md).
 """
 
 import asyncio
@@ -56,7 +56,8 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
         target: the scaled object, `Kind/name`.
         replicas: of the target at the latest sync; None if the status has no conditions.
         desired: the replicas that the latest sync decided on; None likewise, and if it could decide nothing.
-        min, max: the limits of the spec.
+        min, max: the limits of the spec, with the default 1 of `min`.
+        last_scale_at: the latest scaling that the status tells of.
         since: the earliest instant at which this state can have begun.
         decided_by: the field manager that wrote the status; empty: not known.
     """
@@ -111,7 +112,7 @@ def command(
     read_namespace = "" if all_namespaces else namespace or config.namespace
     clock = SystemClock()
     autoscalers = asyncio.run(read(config, read_namespace, clock))
-    rows = sorted(filter(lambda row: row.is_problem, autoscalers), key=_by_severity) if problem else autoscalers
+    rows = sorted((row for row in autoscalers if row.is_problem), key=_by_severity) if problem else autoscalers
     if output == "json":
         click.echo(_json(rows, config, clock))
         return
@@ -172,7 +173,7 @@ def _metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
     """Each metric of the spec with its value in the status, which has the metrics in the same order."""
     current: list[dict[str, Any]] = msgspec.to_builtins(autoscaler.wire.status.current_metrics or ())
     for index, spec in enumerate(autoscaler.wire.spec.metrics or ()):
-        status = current[index] if index < len(current) else {}
+        status = current[index] if index < len(current) else {}  # shorter until a sync has seen all metrics
         yield ListedMetric(_metric_name(spec), spec.type, hpa_table.targets([msgspec.to_builtins(spec)], [status]))
 
 

@@ -86,7 +86,7 @@ def command(
         name=requested_name.name,
         namespace=requested_name.namespace,
         kind=requested_name.kind,
-        at=None if at is None else explain_request.parse_time(at),
+        at_ns=None if at is None else explain_request.parse_time(at),
         assignments=() if what_if_text is None else what_if.parse(what_if_text),
     )
     if recording is not None:

@@ -110,7 +110,7 @@ class _Search:
     def register(self, key: str, at_ns: int) -> bool:
         """Note that the input has this sync, for messages; returns whether it may be the requested one."""
         self._first_sync_ns.setdefault(key, at_ns)
-        return self.request.matches(key) and (self.request.at is None or at_ns <= self.request.at)
+        return self.request.matches(key) and (self.request.at_ns is None or at_ns <= self.request.at_ns)
 
     def keep(self, key: str, make_result: Callable[[], ExplainResult]) -> None:
         """Keep the function that makes the result of a sync, in place of earlier ones of the same autoscaler."""

@@ -38,13 +38,13 @@ class ExplainRequest:
 
     Attributes:
         name, namespace, kind: identify the autoscaler; None for those that the user did not give.
-        at: the last instant to explain, in nanoseconds since the epoch; None for the latest sync.
+        at_ns: the last instant to explain; None for the latest sync.
         assignments: the changes of the what-if; empty for none.
     """
 
     name: str | None = None
     namespace: str | None = None
-    at: int | None = None
+    at_ns: int | None = None
     assignments: tuple[Assignment, ...] = ()
     kind: AutoscalerKind | None = None
 

@@ -28,16 +28,16 @@ class ReportedSourceReader:
         self._open_sources = open_sources
         self._clock = clock
 
-    async def read(self, source: MetricSource) -> ReadResult:
-        """The source's present value, or the last one that the controller read, or the error."""
-        read_result = await self._open_sources.read(source)
+    async def read(self, metric_source: MetricSource) -> ReadResult:
+        """The present value of the MetricSource, or the last one that the controller read, or the error."""
+        read_result = await self._open_sources.read(metric_source)
         if read_result.error is None or isinstance(read_result.error, InvalidValue):  # as for the controller
             return read_result
-        return self._find_reported(source) or read_result
+        return self._find_reported(metric_source) or read_result
 
-    def _find_reported(self, source: MetricSource) -> ReadResult | None:
+    def _find_reported(self, metric_source: MetricSource) -> ReadResult | None:
         """The result in the status; None if it has none that is recent, or the last read failed."""
-        status = source.status
+        status = metric_source.status
         conditions = status.get("conditions") or ()
         is_ready = any(
             condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions

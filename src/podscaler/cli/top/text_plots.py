@@ -1,14 +1,15 @@
-"""Draws time series as lines of characters, for `podscaler.cli.top.detail_screen`.
+"""Draws time series as lines of characters, for `podscaler.cli.top.detail_screen`, which calls `plot`.
 
 A plot has one column of characters for each slice of time and one row for each step of the value; the left margin has
 the largest and the smallest value of the axis. Where series meet, the later one of the list is on top. Each series has
 its own character as well as its own colour, so that plots can be read without colours.
 
-Example: the replicas 0, 0, 2 in a plot of 3 columns and 3 rows, with the character `#`:
+Example: the replicas 0, 0, 2 in a plot of 3 columns and 3 rows, with the character `#`. The step from 0 to 2 is drawn
+as a line, in the column of the later value:
 
-    2 |  #
-      |  #
-    0 |###
+    2 │  #
+      │  #
+    0 │###
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from typing import NamedTuple
 Values = Sequence[float | None]
 
 AXIS = " │"
+"""The characters between the labels and the columns."""
 
 
 class TextSeries(NamedTuple):
@@ -77,20 +79,21 @@ class _Scale(NamedTuple):
 def plot(
     window: TimeWindow, series: Sequence[TextSeries], *, width: int, height: int, band: TextBand | None = None
 ) -> list[list[Cell]]:
-    """The rows of a plot, the top one first; each has at most `width` cells with the margin of the axis.
+    """The rows of a plot, the top one first; each has `width` cells, with the margin for the labels of the axis.
 
     Args:
         window: the instants of all values, and the range to show.
         series: in the order in which they are drawn.
-        width, height: in characters; at least 12 and 2.
-        band: is behind all series.
+        width: in characters; if the labels leave no room for columns, one is drawn nevertheless.
+        height: in characters, at least 2.
+        band: drawn behind all series; None: no band.
     """
     known_values = [sample for one_series in series for sample in one_series.values if sample is not None]
     if band is not None:
         known_values += [sample for sample in (*band.low, *band.high) if sample is not None]
     low, high = min(known_values, default=0.0), max(known_values, default=1.0)
     low = min(low, 0)  # the axis begins at 0 unless values are negative
-    scale = _Scale(low, high if high > low else low + 1, height)
+    scale = _Scale(low, high if high > low else low + 1, height)  # labels differ even if all values are equal
     labels = {height - 1: value_text(scale.high), 0: value_text(scale.low)}  # by row, 0 at the bottom
     margin = max(len(label) for label in labels.values())
     columns = _columns(window, width - margin - len(AXIS))
@@ -124,7 +127,7 @@ def _columns(window: TimeWindow, count: int) -> list[list[int]]:
             latest_index = index
         elif at_ms <= window.to_ms:
             columns[min((at_ms - window.from_ms) * len(columns) // span_ms, len(columns) - 1)].append(index)
-    for column in columns:
+    for column in columns:  # an empty column repeats the one before it
         if not column and latest_index is not None:
             column.append(latest_index)
         latest_index = column[-1] if column else None

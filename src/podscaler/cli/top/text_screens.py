@@ -1,7 +1,7 @@
 """Shows texts as screens of `podscaler top`: explanations, YAML, and the help.
 
-`podscaler.cli.top.top_app` opens them. A text is shown without markup and control characters. HELP lists all keys and
-commands; the bindings are in `list_screen`, `detail_screen` and `top_app`.
+`podscaler.cli.top.top_app` opens them. A text is shown without markup and control characters. A new key: a binding in
+`list_screen`, `detail_screen` or `top_app`, its line in HELP, and in docs/top.md.
 """
 
 from typing import ClassVar
@@ -40,7 +40,7 @@ The autoscaler
 
 
 def plain(text: str) -> str:
-    """The text without control characters, which could move the cursor or change the terminal."""
+    """The text with U+FFFD in place of control characters, which could move the cursor; newlines and tabs stay."""
     return "".join(character if character in "\n\t" or character.isprintable() else "�" for character in text)
 
 
@@ -48,7 +48,8 @@ class TextScreen(Screen[None]):
     """One text that can be scrolled.
 
     Args:
-        text: shown without markup.
+        title: one line above the text.
+        text: any number of lines; both are shown without markup.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

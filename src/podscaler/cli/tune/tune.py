@@ -110,7 +110,7 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
     tunable = tune_source.of_load(
         load,
         slo_ms=source_flags.find_duration_ms(flags["latency"], "--latency", "200ms"),
-        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
+        capacity_milli=source_flags.find_cpu_milli(flags["capacity"], "--capacity"),
     )
     replicas_min, replicas_max = flags["min_replicas"], flags["max_replicas"]
     bounds = space.ReplicaBounds(

@@ -214,7 +214,7 @@ class ControlPlane:
         kinds = KnownKinds(objects)
         await self._make_system_objects(registry)
         cluster_ips = self._allocate_cluster_ips(registry, objects, address_block)
-        service_ip = await kubernetes_service.make_service(registry)
+        service_ip = await kubernetes_service.ensure_service_ip(registry)
         access = await asyncio.to_thread(_ensure_access, self._settings, self._clock.now_ns(), service_ip)
         accounts = AccountTokens(access.account_key, objects.find, self._clock)
         _admit_pods(objects, has_accounts=not self._settings.api_only)

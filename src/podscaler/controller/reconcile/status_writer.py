@@ -1,8 +1,9 @@
 """Writes the status of an autoscaler, only when it differs from the stored one, and always with the whole object.
 
-The reconciler has one `StatusWriter`, and calls `is_same` before. Statuses are compared by meaning: the
-quantities `1000m` and `1` are equal. A new field of the status that is a quantity or a time: a name in QUANTITY_FIELDS
-or TIME_FIELDS.
+`podscaler.controller.reconcile.reconcile` calls `StatusWriter.write` at the end of a sync that it carries out, and
+`is_same` to tell whether a sync would change anything. Statuses are compared by meaning: the quantities `1000m` and
+`1` are equal. A new field of the status: a comparison in `is_same`; a quantity or a time inside of a metric or
+a condition: a name in QUANTITY_FIELDS or TIME_FIELDS.
 
 Source: docs/spec/decision.md 11.2 (Writing).
 """
@@ -23,7 +24,8 @@ from podscaler.kube.client.client import Client
 
 QUANTITY_FIELDS = frozenset({"value", "averageValue"})
 TIME_FIELDS = frozenset({"lastTransitionTime"})
-EMPTY_VALUES: tuple[Any, ...] = ({}, [], (), None)
+ABSENT_OR_EMPTY: tuple[Any, ...] = ({}, [], (), None)
+"""Values that count as equal, as JSON output leaves out empty fields."""
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -46,7 +48,9 @@ class StatusWriter:
     """Writes the statuses of autoscalers.
 
     Args:
-        period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.
+        client: sends the writes.
+        clock: tells when the period has passed.
+        period_s: the shortest time between two writes of a status in which only values of metrics changed; 0: none.
     """
 
     def __init__(self, client: Client, clock: Clock, period_s: float) -> None:
@@ -57,11 +61,14 @@ class StatusWriter:
     async def write(
         self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
     ) -> StatusError | None:
-        """Write a status that differs; returns the error of a failed write, None if it was written or need not be."""
+        """Write the status `latest` if it differs from the stored one; returns the error of a failed write, or None.
+
+        The result is noted in `state`. A status that differs in values of metrics alone may wait for a later sync.
+        """
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
-            version = await write(self._client, autoscaler, latest)
+            version = await put(self._client, autoscaler, latest)
         except StatusError as error:
             state.note_failed_write(error)
             return error
@@ -84,49 +91,50 @@ def is_same(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStat
         and old.desired_replicas == new.desired_replicas
         and old.observed_generation == new.observed_generation
         and instants.parse_optional(old.last_scale_time) == instants.parse_optional(new.last_scale_time)
-        and _are_same(old.current_metrics, new.current_metrics)
-        and _are_same(old.conditions, new.conditions)
+        and _are_same_lists(old.current_metrics, new.current_metrics)
+        and _are_same_lists(old.conditions, new.conditions)
     )
 
 
 def differs_in_values(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
     """Whether two statuses that are not equal differ in the values of metrics alone."""
-    old_subjects = [_subject(metric) for metric in old.current_metrics or ()]
-    new_subjects = [_subject(metric) for metric in new.current_metrics or ()]
-    return old_subjects == new_subjects and is_same(
+    old_metrics = [_without_values(metric) for metric in old.current_metrics or ()]
+    new_metrics = [_without_values(metric) for metric in new.current_metrics or ()]
+    return old_metrics == new_metrics and is_same(
         msgspec.structs.replace(old, current_metrics=None), msgspec.structs.replace(new, current_metrics=None)
     )
 
 
-def _subject(metric: Any) -> Any:
-    """The status of a metric without its values, but with their names, so that a value that appears is a difference."""
-    fields = msgspec.to_builtins(metric)
-    subject = dict(fields)
+def _without_values(metric_status: Any) -> dict[str, Any]:
+    """The status of a metric with the names of its values (`averageUtilization`) in place of the values.
+
+    The names stay, so that a value that appears or disappears is a difference.
+    """
+    fields: dict[str, Any] = msgspec.to_builtins(metric_status)
     for name, field in fields.items():
-        if isinstance(field, dict) and "current" in field:
-            without_values = {key: nested for key, nested in field.items() if key != "current"}
-            subject[name] = without_values | {"value names": sorted(field["current"])}
-    return subject
+        if isinstance(field, dict) and "current" in field:  # one of `resource`, `pods`, ...; `type` is a string
+            fields[name] = field | {"current": sorted(field["current"])}
+    return fields
 
 
-def _are_same(old_list: Sequence[Any] | None, new_list: Sequence[Any] | None) -> bool:
+def _are_same_lists(old_list: Sequence[Any] | None, new_list: Sequence[Any] | None) -> bool:
     """Whether two lists (None: absent) of metrics or conditions are equal as in `is_same`."""
     old_list, new_list = old_list or (), new_list or ()
     return len(old_list) == len(new_list) and all(
-        old == new or _mean_the_same(msgspec.to_builtins(old), msgspec.to_builtins(new))
+        old == new or _are_same_json(msgspec.to_builtins(old), msgspec.to_builtins(new))
         for old, new in zip(old_list, new_list, strict=True)
     )
 
 
-def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
-    """Whether two pieces of JSON-ready data are equal as in `is_same`."""
-    if old == new or (old in EMPTY_VALUES and new in EMPTY_VALUES):
+def _are_same_json(old: Any, new: Any, name: str = "") -> bool:
+    """Whether two JSON values are equal as in `is_same`; `name` is that of the field, empty in a list."""
+    if old == new or (old in ABSENT_OR_EMPTY and new in ABSENT_OR_EMPTY):
         return True
     if isinstance(old, dict | None) and isinstance(new, dict | None):
         old, new = old or {}, new or {}
-        return all(_mean_the_same(old.get(key), new.get(key), key) for key in old.keys() | new.keys())
+        return all(_are_same_json(old.get(key), new.get(key), key) for key in old.keys() | new.keys())
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
-        return len(old) == len(new) and all(map(_mean_the_same, old, new))
+        return len(old) == len(new) and all(map(_are_same_json, old, new))
     if isinstance(old, str) and isinstance(new, str) and name in QUANTITY_FIELDS:
         return quantity.parse(old) == quantity.parse(new)
     if isinstance(old, str) and isinstance(new, str) and name in TIME_FIELDS:
@@ -134,8 +142,8 @@ def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
     return False
 
 
-async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
-    """Write the status; the new resourceVersion of the object, empty if the response has none.
+async def put(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+    """Send the status to the API server; returns the new resourceVersion of the object, empty if the response has none.
 
     The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.
     Raises StatusError.
@@ -147,4 +155,4 @@ async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAut
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version
     except msgspec.DecodeError:
-        return ""
+        return ""  # the write succeeded all the same; the next watch event brings the version

@@ -136,7 +136,7 @@ def parse_service(api_service: Object) -> Remote | None:
         spec.get("version", ""),
         namespace=reference.get("namespace", ""),
         service=reference.get("name", ""),
-        port=reference.get("port", apiservice.SERVICE_PORT),
+        port=reference.get("port", apiservice.DEFAULT_SERVICE_PORT),
         authority=base64.b64decode(spec.get("caBundle") or ""),
         verifies_certificate=not spec.get("insecureSkipTLSVerify", False),
         group_priority=spec.get("groupPriorityMinimum", 0),

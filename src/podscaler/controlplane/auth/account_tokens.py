@@ -31,13 +31,14 @@ from podscaler.controlplane.storage.entries import Entry
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 KUBERNETES_CLAIM = "kubernetes.io"
-DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
-"""The audiences of this API server: it accepts tokens that are valid for one of them."""
+DEFAULT_AUDIENCES = (ISSUER,)
+"""The audiences of this API server, by default the issuer alone: it accepts tokens that are valid for one of them."""
 POD_TOKEN_LIFETIME_S = 3607
 """The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFETIME_S`, for clients that
 never read the file again. As upstream, the odd number tells them from tokens for which a user requests an hour."""
 EXTENDED_LIFETIME_S = 365 * 24 * 3600
 SECRET_TOKEN_LIFETIME_S = 10 * EXTENDED_LIFETIME_S
+"""The lifetime of tokens in Secrets, which do not expire upstream."""
 _DELETION_LEEWAY_S = 60
 """A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096
@@ -166,7 +167,10 @@ class AccountTokens:
         return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFETIME_S, {"secret": secret}))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenRejection | None:
-        """The user of a token, or why it is refused; None if it has another issuer or is no JSON Web Token."""
+        """The user of a token that is valid for one of `audiences`, or why it is not accepted.
+
+        None if it has another issuer or is no JSON Web Token.
+        """
         claims = self._verify_signature(token)
         if claims is None or isinstance(claims, TokenRejection):
             return claims

@@ -2,7 +2,8 @@
 
 Static tokens are the admin's and those of the token file (`token_file`). `podscaler up` calls `ensure_token` in a
 thread for the admin's token; `apiserver.auth_filter` and `kubelet.server.node_access` call `Authenticator` and
-`user_of_certificate` for every request. A new credential: a method here, and its call in these two modules.
+`user_of_certificate` for every request, `apiserver.handlers.reviews` for token reviews. A new credential: a method
+here, and its call in the first two modules.
 """
 
 import hmac

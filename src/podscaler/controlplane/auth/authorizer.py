@@ -74,7 +74,8 @@ class Authorizer:
         if MASTERS in user.groups:
             return ALLOWED
         errors: dict[str, None] = {}  # each message once, in order
-        for grant in self.policy.grants(user, attributes.namespace if attributes.resource else ""):
+        namespace = attributes.namespace if attributes.resource else ""  # only ClusterRoles allow non-resource URLs
+        for grant in self.policy.grants(user, namespace):
             rules = self.policy.rules_of_role(grant.role)
             if rules is None:
                 errors[missing_role(grant.role)] = None
@@ -96,7 +97,7 @@ class Authorizer:
 
 
 def join_errors(errors: list[str]) -> str:
-    """Several errors as Go's aggregate error prints them."""
+    """Several errors as Go's aggregate error prints them; for other messages of `apiserver`, too."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 

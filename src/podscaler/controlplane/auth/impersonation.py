@@ -47,12 +47,12 @@ _LEGACY_MODE = _Mode("")
 
 
 def requested_user(headers: MultiMapping[str]) -> User | None:
-    """The user that the headers ask to impersonate, None without such headers.
+    """The user that the headers ask to impersonate; None without such headers, or with an empty user name alone.
 
     Args:
         headers: the request's headers, by name in any case.
 
-    Raises StatusError 400 for parts of an identity without a user name.
+    Raises StatusError 400 for a group, uid or extra without a user name.
     """
     if not any(header.lower().startswith("impersonate-") for header in headers):
         return None
@@ -132,22 +132,23 @@ def _find_error(
 def _required_permissions(mode: _Mode, impersonated: User) -> Iterator[Attributes]:
     """The permissions that `mode` requires, one for each part of the impersonated user."""
     account, node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name)
-    permission = Attributes(mode.verb, group=mode.group)
+    identity_permission = Attributes(mode.verb, group=mode.group)
     if account:
         namespace, account_name = account
-        yield replace(permission, resource="serviceaccounts", namespace=namespace, name=account_name)
+        yield replace(identity_permission, resource="serviceaccounts", namespace=namespace, name=account_name)
     elif node and mode.name:
-        yield replace(permission, resource="nodes", name="*" if mode.name == "associated-node" else node)
+        node_name = "*" if mode.name == "associated-node" else node  # `_modes` has compared it with the user's own node
+        yield replace(identity_permission, resource="nodes", name=node_name)
     else:
-        yield replace(permission, resource="users", name=impersonated.name)
+        yield replace(identity_permission, resource="users", name=impersonated.name)
     for group in impersonated.groups:
-        yield replace(permission, resource="groups", name=group)
-    permission = Attributes(mode.verb, group=_AUTHENTICATION_GROUP)
+        yield replace(identity_permission, resource="groups", name=group)
+    detail_permission = Attributes(mode.verb, group=_AUTHENTICATION_GROUP)  # in the legacy mode, too
     if impersonated.uid:
-        yield replace(permission, resource="uids", name=impersonated.uid)
+        yield replace(detail_permission, resource="uids", name=impersonated.uid)
     for key, values in impersonated.extra.items():
         for value in values:
-            yield replace(permission, resource="userextras", subresource=key, name=value)
+            yield replace(detail_permission, resource="userextras", subresource=key, name=value)
 
 
 def _add_implied_groups(impersonated: User) -> User:

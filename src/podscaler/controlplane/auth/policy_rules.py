@@ -1,8 +1,8 @@
 """Evaluates RBAC policy rules: whether a rule allows a request, and whether a set of rules covers another set.
 
 `authorizer` checks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it
-grants to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of
-Deployments only. The functions do no I/O.
+grants to others; `controllers.cluster.bootstrap` adds missing rules to the default roles. `{verbs: [get], apiGroups:
+[apps], resources: [deployments/scale]}` allows to get scales of Deployments only. The functions do no I/O.
 
 Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by kube-apiserver's RBAC authorizer (its VerbMatches
 and Covers functions).
@@ -57,20 +57,20 @@ class PolicyRule:
 
     def to_object(self) -> Object:
         """The PolicyRule of the API, without empty lists except for `verbs`."""
-        parts = {
+        fields = {
             "verbs": self.verbs,
             "apiGroups": self.groups,
             "resources": self.resources,
             "resourceNames": self.names,
             "nonResourceURLs": self.urls,
         }
-        return {name: list(values) for name, values in parts.items() if values or name == "verbs"}
+        return {name: list(values) for name, values in fields.items() if values or name == "verbs"}
 
 
 def from_object(rule: Object) -> PolicyRule:
     """The rule of a stored role."""
-    parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-    return PolicyRule(*(tuple(rule.get(part) or ()) for part in parts))
+    field_names = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")  # as those of PolicyRule
+    return PolicyRule(*(tuple(rule.get(field_name) or ()) for field_name in field_names))
 
 
 def rules_of(role: Object) -> tuple[PolicyRule, ...]:
@@ -133,14 +133,14 @@ def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 def format_rule(rule: PolicyRule) -> str:
     """A rule as in kube-apiserver's messages: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`."""
-    parts = (
+    fields = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),
         ("NonResourceURLs", rule.urls),
         ("ResourceNames", rule.names),
         ("Verbs", rule.verbs),
     )
-    return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in parts if values) + "}"
+    return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in fields if values) + "}"
 
 
 def quoted(texts: Iterable[str]) -> str:

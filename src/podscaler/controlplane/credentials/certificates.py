@@ -39,6 +39,7 @@ DNS_NAMES = (
 )
 ADDRESSES = ("127.0.0.1", "::1")
 """The loopback IP addresses that every server certificate contains."""
+# `podscaler.controlplane.registry.users` has NODE_PREFIX and MASTERS, too; this package may not import it
 NODE_PREFIX = "system:node:"
 """The user name of a node is this prefix and the node's name."""
 NODES = "system:nodes"
@@ -77,7 +78,7 @@ class Certificates:
 
 
 @dataclass(frozen=True, slots=True)
-class SigningKeyPair:
+class CertifiedKey:
     """A private key with its certificate."""
 
     key: ec.EllipticCurvePrivateKey
@@ -214,7 +215,7 @@ def authority_of(folder: Path, *, now_ns: int) -> bytes:
     return _pem(authority.certificate)
 
 
-def signing_authority(folder: Path, *, now_ns: int) -> SigningKeyPair:
+def signing_authority(folder: Path, *, now_ns: int) -> CertifiedKey:
     """The CA in `folder` with its key, which must not leave this package. Blocks.
 
     Raises UsageError if the file cannot be read or written, or holds no key and certificate.
@@ -222,7 +223,7 @@ def signing_authority(folder: Path, *, now_ns: int) -> SigningKeyPair:
     return _ensure_authority(folder / "ca.pem", utc(now_ns))
 
 
-def _ensure_authority(path: Path, now: datetime) -> SigningKeyPair:
+def _ensure_authority(path: Path, now: datetime) -> CertifiedKey:
     """The CA in the file `path`, which is created if it is missing. Raises UsageError."""
     stored = _load(path)
     if stored is not None:
@@ -232,7 +233,7 @@ def _ensure_authority(path: Path, now: datetime) -> SigningKeyPair:
     return created
 
 
-def _load(path: Path) -> SigningKeyPair | None:
+def _load(path: Path) -> CertifiedKey | None:
     """The key and certificate in a file, None if the file does not exist. Raises UsageError."""
     content = secret_files.read(path)
     if content is None:
@@ -244,18 +245,21 @@ def _load(path: Path) -> SigningKeyPair | None:
         raise UsageError(f"{path} does not hold a key and a certificate: remove it to have new ones made") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UsageError(f"{path} holds a key of another kind: remove it to have a new one made")
-    return SigningKeyPair(key, certificate)
+    return CertifiedKey(key, certificate)
 
 
 def _is_current_server(
-    pair: SigningKeyPair, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
+    pair: CertifiedKey, authority: CertifiedKey, names: x509.SubjectAlternativeName, now: datetime
 ) -> bool:
     """Whether a server certificate is current and has all `names`."""
-    stored_names = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        stored_names = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:  # a certificate that others have made
+        return False
     return _is_current(pair, authority, now) and set(names) <= set(stored_names)
 
 
-def _is_current(pair: SigningKeyPair, authority: SigningKeyPair, now: datetime) -> bool:
+def _is_current(pair: CertifiedKey, authority: CertifiedKey, now: datetime) -> bool:
     """Whether a certificate is of this CA and stays valid for `RENEWAL_MARGIN`."""
     certificate = pair.certificate
     if certificate.not_valid_after_utc - RENEWAL_MARGIN < now or certificate.not_valid_before_utc > now:
@@ -269,19 +273,19 @@ def _subject(name: str, groups: Sequence[str]) -> x509.Name:
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _new_authority(now: datetime) -> SigningKeyPair:
+def _new_authority(now: datetime) -> CertifiedKey:
     """A new key with its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")  # random: `_is_current` compares names of CAs
     builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-    return SigningKeyPair(key, builder.sign(key, hashes.SHA256()))
+    return CertifiedKey(key, builder.sign(key, hashes.SHA256()))
 
 
 def _new_server(
-    subject: x509.Name, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
-) -> SigningKeyPair:
+    subject: x509.Name, authority: CertifiedKey, names: x509.SubjectAlternativeName, now: datetime
+) -> CertifiedKey:
     """A new key and its certificate for a server of these names, signed by the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
@@ -290,7 +294,7 @@ def _new_server(
     builder = builder.add_extension(names, critical=False)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(identifier, critical=False)
-    return SigningKeyPair(key, builder.sign(authority.key, hashes.SHA256()))
+    return CertifiedKey(key, builder.sign(authority.key, hashes.SHA256()))
 
 
 def _builder(

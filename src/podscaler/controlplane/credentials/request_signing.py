@@ -20,9 +20,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podscaler.controlplane.credentials import certificates
 
-CLIENT: Final = "kubernetes.io/kube-apiserver-client"
-KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
-SIGNERS: Final = frozenset({CLIENT, KUBELET_CLIENT})
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
+KUBELET_CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+SIGNERS: Final = frozenset({CLIENT_SIGNER, KUBELET_CLIENT_SIGNER})
+"""Another signer: a constant, and its checks in `rejection`."""
 CLIENT_AUTH: Final = "client auth"
 SIGNATURE: Final = "digital signature"
 ENCIPHERMENT: Final = "key encipherment"
@@ -49,12 +50,12 @@ def rejection(signer: str, request: x509.CertificateSigningRequest, usages: Sequ
         request: the parsed PKCS #10 request.
         usages: spec.usages of the CertificateSigningRequest.
     """
-    if signer == CLIENT:
+    if signer == CLIENT_SIGNER:
         unknown = [usage for usage in usages if usage not in (SIGNATURE, ENCIPHERMENT, CLIENT_AUTH)]
         if unknown:
             return f"invalid usage for client certificate: {unknown[0]}"
         return "" if CLIENT_AUTH in usages else f"missing required usage for client certificate: {CLIENT_AUTH}"
-    # the rest is for KUBELET_CLIENT
+    # the rest is for KUBELET_CLIENT_SIGNER
     if _subject_values(request, NameOID.ORGANIZATION_NAME) != [certificates.NODES]:
         return "subject organization is not system:nodes"
     for name_type, title in _TITLES_OF_NAME_TYPES.items():
@@ -90,7 +91,7 @@ class RequestSigner:
             now_ns: the wall clock, nanoseconds since the epoch.
 
         Raises:
-            UsageError: the authority cannot be read.
+            UsageError: the authority cannot be read, or, if it is missing, created.
             ValueError: the key of the request is of a kind that cannot be certified.
         """
         authority = certificates.signing_authority(self._folder, now_ns=now_ns)

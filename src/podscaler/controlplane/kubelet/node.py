@@ -23,12 +23,13 @@ LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
 """As that of a kubelet; the Lease is renewed every `KubeletSettings.heartbeat_s` seconds."""
 STATUS_PERIOD_S: Final = 300
+"""The status is written at least so often, as by a kubelet (nodeStatusReportFrequency)."""
 PID_PRESSURE: Final = "PIDPressure"
 PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
 """A condition of ours: whether the processes of all pods are limited (`process_limits`)."""
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 RETRY_S: Final = 1.0
-"""The delay before a failed write is tried again; doubled with each failure up to RETRY_MAX_S."""
+"""The delay before a failed write is tried again; that of the registration doubles up to RETRY_MAX_S."""
 RETRY_MAX_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
@@ -95,16 +96,17 @@ class NodeObject:
         if stored is None:
             stored = await self._registry.create("nodes", node)
         refreshed = copy.deepcopy(stored)
-        self._refresh_spec(refreshed)
+        self._refresh_labels_and_taints(refreshed)
         if refreshed != stored:
-            await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
+            await self._registry.mutate("nodes", "", self._machine.name, self._refresh_labels_and_taints)
         await self._write_status()
         self._is_registered = True
 
     async def run(self) -> None:
         """Register the node, unless `register` has done that, and keep its Lease and status up to date.
 
-        A write that fails is logged and tried again, after RETRY_S to RETRY_MAX_S.
+        A write that fails is logged. The registration is tried again after RETRY_S to RETRY_MAX_S, a heartbeat after
+        RETRY_S.
         """
         delay_s = RETRY_S
         while True:
@@ -145,8 +147,8 @@ class NodeObject:
             **self._settings.labels,
         }
 
-    def _refresh_spec(self, node: Object) -> None:
-        """Set the labels, and remove the taint of nodes that are not ready."""
+    def _refresh_labels_and_taints(self, node: Object) -> None:
+        """Set the labels, and remove the taint of nodes that are not ready, in place."""
         node["metadata"].setdefault("labels", {}).update(self._labels())
         spec = node.setdefault("spec", {})
         spec["taints"] = [taint for taint in spec.get("taints") or [] if taint.get("key") != NOT_READY_TAINT]
@@ -245,6 +247,7 @@ def _with_times(condition: Object, former: Mapping[str, Any] | None, now: str) -
         former: the stored condition of this type, whose transition time is kept while the status stays; None: none.
         now: RFC 3339.
     """
-    has_same_status = former is not None and former["status"] == condition["status"]
-    transition_time = former["lastTransitionTime"] if has_same_status and former else now
+    transition_time = now
+    if former is not None and former["status"] == condition["status"]:
+        transition_time = former["lastTransitionTime"]
     return condition | {"lastHeartbeatTime": now, "lastTransitionTime": transition_time}

@@ -343,7 +343,7 @@ class NodeAgent:
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._registry.watch_renewed("nodes"):
-            if change.type != "MODIFIED":
+            if change.type != "MODIFIED":  # ADDED begins a watch, as it does for the unbound pods in `_watch_pods`
                 continue
             for pod in self._registry.list("pods"):
                 if not scheduler.is_skipped(pod):

@@ -27,6 +27,7 @@ CONNECT_WITHIN_S: Final = 10.0
 CLOSE_WITHIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 BUFFER_BYTES: Final = 64 * 1024
+"""The `limit` of the stream reader: from twice so many unread bytes on, the connection to the pod is not read."""
 LOCALHOST: Final = "127.0.0.1"
 
 
@@ -113,7 +114,7 @@ class NodeConnections:
         A pod with a network namespace is connected at its localhost, as kubelet does it, or else at its address.
         """
         networks = self._get_networks()
-        if networks is not None and networks.find(host):
+        if networks is not None and networks.namespace_path(host):
             pod_socket = await asyncio.to_thread(networks.open_socket, host)
             try:
                 pod_socket.setblocking(False)

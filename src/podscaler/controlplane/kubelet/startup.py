@@ -66,7 +66,7 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     killed_orphans = orphaned_processes.kill_orphans(paths.process_records, instance)
     return DetectedHost(
         instance=instance,
-        node_name=node_name(settings, paths.node_name),
+        node_name=ensure_node_name(settings, paths.node_name),
         killed_orphans=killed_orphans,
         capabilities=capabilities.detect(paths.root),
         cgroups=cgroups.set_up(),
@@ -75,12 +75,13 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     )
 
 
-def node_name(settings: KubeletSettings, name_file: Path) -> str:
-    """The node's name: the setting, that of the last run, or the host name, which is stored. Raises OSError,
-    UsageError.
+def ensure_node_name(settings: KubeletSettings, name_file: Path) -> str:
+    """The node's name: the setting, that of the last run, or the host name, which is then stored.
 
     Args:
         name_file: the file with the name of the last run; it may be missing.
+
+    Raises OSError (the file cannot be read), UsageError (it cannot be written).
     """
     if settings.node_name:
         return settings.node_name

@@ -33,7 +33,12 @@ _log = logging.getLogger(__name__)
 
 
 async def run(
-    list_pods: Callable[[], Sequence[Object]], issue: IssueToken, *, paths: NodePaths, threads: ThreadPool, clock: Clock
+    list_pods: Callable[[], Sequence[Object]],
+    issue_token: IssueToken,
+    *,
+    paths: NodePaths,
+    threads: ThreadPool,
+    clock: Clock,
 ) -> None:
     """Check all tokens every PERIOD_S seconds until cancelled, and renew those that are due; failures are logged.
 
@@ -46,7 +51,7 @@ async def run(
             for volume_name, source in _token_sources(pod):
                 folder = paths.volume(pod["metadata"]["uid"], volume_name)
                 try:
-                    await _renew_if_due(pod, source, folder, issue, threads=threads, now_ns=clock.now_ns)
+                    await _renew_if_due(pod, source, folder, issue_token, threads=threads, clock=clock)
                 except (ContainerConfigError, OSError) as error:
                     _log.warning("the token of pod %s cannot be renewed: %s", pod["metadata"]["name"], error)
 
@@ -55,10 +60,10 @@ async def _renew_if_due(
     pod: Object,
     source: Mapping[str, Any],
     folder: Path,
-    issue: IssueToken,
+    issue_token: IssueToken,
     *,
     threads: ThreadPool,
-    now_ns: Callable[[], int],
+    clock: Clock,
 ) -> None:
     """Replace the token of one source by a new one if it is due; its mode and group stay.
 
@@ -69,10 +74,10 @@ async def _renew_if_due(
     Raises ContainerConfigError, OSError.
     """
     file_status = await threads.run(volume_files.status, folder, source["path"])
-    if file_status is None or now_ns() < file_status.st_mtime_ns + _renew_after_ns(source):
+    if file_status is None or clock.now_ns() < file_status.st_mtime_ns + _renew_after_ns(source):
         return
-    file = volume_files.token_file(source, pod, issue, file_status.st_mode & PERMISSION_BITS)
-    group = file_status.st_gid if file_status.st_gid != os.getegid() else None
+    file = volume_files.token_file(source, pod, issue_token, file_status.st_mode & PERMISSION_BITS)
+    group = file_status.st_gid if file_status.st_gid != os.getegid() else None  # None: `write` sets no group
     await threads.run(volume_files.write, folder, file, group=group)
 
 

@@ -38,6 +38,7 @@ LAST_BLOCK_ATTEMPTS, LAST_BLOCK_RETRY_S = 40, 0.05
 """How often the block of the last run is tried, and the seconds between."""
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
+"""An offset is of one of the two ranges only: `release` frees it in both."""
 NODE_OFFSET: Final = 1
 SHARED_ADDRESS: Final = "127.0.0.1"
 
@@ -126,7 +127,7 @@ class AddressBlock:
         return self._pod_addresses[uid]
 
     def find_pod(self, uid: str) -> str | None:
-        """The address of the pod `uid`, None if it has none."""
+        """The address of the pod `uid`, None if it has none; with `is_shared` 127.0.0.1, also for an unknown pod."""
         return self._pod_addresses.get(uid, SHARED_ADDRESS if self.is_shared else None)
 
     def release_pod(self, uid: str) -> None:
@@ -208,8 +209,8 @@ def _claim_last_block(number: int) -> Claim | None:
     return None
 
 
-def claim_number(number: int) -> AddressBlock | None:
-    """Claim the block 127.`number`.0.0/16; None: another process has it. Raises OSError.
+def try_claim_block(number: int) -> AddressBlock | None:
+    """Claim the block 127.`number`.0.0/16 at once; None: another process has it. Raises OSError.
 
     `pod_networks` claims blocks for a moment, to remove the interfaces of an `up` that has ended.
     """

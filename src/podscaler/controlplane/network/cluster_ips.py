@@ -135,6 +135,7 @@ class ClusterIPs(Reconciler[Key]):
         new_spec = {**stored_spec, **_allocated_fields(node_ports, stored_spec, address)}
         self._commit(key, new_spec, address)
         if new_spec != service["spec"]:
+            # a subresource of ours: the only update that may change a clusterIP or node port
             update = self._registry.update(SERVICES, {**service, "spec": new_spec}, subresource="address")
             await write_errors.ignoring_gone(update)
         return None

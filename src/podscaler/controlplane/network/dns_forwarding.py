@@ -83,7 +83,7 @@ async def _query_udp(message: bytes, resolver: str, port: int) -> bytes:
 
 
 async def query_by_tcp(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """As `query_by_udp`, over TCP, for responses that are too long for a datagram."""
+    """As `query_by_udp`, over TCP, for responses that are too long for a datagram; their ids are not compared."""
     for resolver in resolvers:
         try:
             async with asyncio.timeout(TIMEOUT_S):

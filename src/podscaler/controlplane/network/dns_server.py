@@ -20,12 +20,14 @@ from podscaler.controlplane.network.dns_zone import NameAnswer, Zone
 
 PORT: Final = 53
 TTL_S: Final = 5
+"""The default of CoreDNS' plugin `kubernetes`."""
 FORWARDED_QUERIES_MAX: Final = 200
 """The most queries that wait for the machine's resolvers; further ones get SERVFAIL."""
 
 STREAMS_MAX: Final = 100
 """The most open TCP connections of clients."""
 STREAM_IDLE_S: Final = 10.0
+"""The timeout of one query of a TCP connection, from waiting for it to its response."""
 _FREE_PORT_RETRIES: Final = 10
 """How often port 0 is tried again: the port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]

@@ -25,6 +25,7 @@ from podscaler.controlplane.network.dns_messages import ResourceRecord
 from podscaler.controlplane.registry.registry import Registry
 
 ZONE: Final = "cluster.local"
+"""The domain of the cluster, as `ZONE` of `podscaler.controlplane.kubelet.volumes.host_names`."""
 SERVICES: Final = "services"
 SLICES: Final = "endpointslices.discovery.k8s.io"
 _REVERSE_ZONE: Final = ".in-addr.arpa"
@@ -74,7 +75,7 @@ class Zone:
         if name.endswith(_REVERSE_ZONE):
             return self._find_reverse(_parse_reverse_name(name) or "", record_type)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
-        match labels[::-1]:
+        match labels[::-1]:  # the label before the zone is the first one
             case [] | ["svc"] | ["pod"]:
                 return NameAnswer()
             case ["svc", namespace]:

@@ -23,10 +23,11 @@ NAMESPACE, NAME = KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
 _INITIAL_TARGET_PORT = 6443
+"""That of a Service that `ensure_service_ip` creates, until the first `sync`."""
 
 
-async def make_service(registry: Registry) -> str:
-    """Create the Service if necessary; returns its clusterIP, which the API server's certificate must contain.
+async def ensure_service_ip(registry: Registry) -> str:
+    """The clusterIP of the Service, which is created if it is missing; the API server's certificate must contain it.
 
     `cli.up.control_plane` calls it before the API server listens; the controller sets the target port later. Raises
     StatusError.

@@ -68,7 +68,7 @@ class PodNetworks:
 
     def __init__(self, block: AddressBlock) -> None:
         self._block = block
-        self._bridge = f"podscaler{block.number}"
+        self._bridge = _bridge_name(block)
         self._namespaces: dict[str, int] = {}  # address of the pod -> descriptor of its namespace
         self._lock = asyncio.Lock()
 
@@ -99,7 +99,7 @@ class PodNetworks:
             if address in self._namespaces:
                 await asyncio.to_thread(self.remove, address)
 
-    def find(self, address: str) -> str:
+    def namespace_path(self, address: str) -> str:
         """The file of /proc by which the namespace of the pod at `address` is joined; empty: it has none."""
         descriptor = self._namespaces.get(address)
         return "" if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
@@ -115,7 +115,10 @@ class PodNetworks:
         return _run_in_own_thread(enter_and_open)
 
     def add(self, address: str) -> None:
-        """Make the namespace of the pod at `address`. Blocks. Raises PodNetworkError."""
+        """Make the namespace of the pod at `address`, which has none: `ensure` without a check. Blocks.
+
+        Raises PodNetworkError.
+        """
         try:
             descriptor = _run_in_own_thread(lambda: self._make_namespace(address))
         except OSError as error:
@@ -135,7 +138,10 @@ class PodNetworks:
             raise PodNetworkError(f"the pod's network namespace cannot be made: {error}") from error
 
     def remove(self, address: str) -> None:
-        """Remove the namespace of the pod at `address` with its interface and route. Blocks. Raises PodNetworkError."""
+        """Remove the namespace of the pod at `address`, which has one, with its interface and route. Blocks.
+
+        Raises PodNetworkError.
+        """
         descriptor = self._namespaces.pop(address)
         route = f"{address}/32 dev {self._bridge}"
         try:  # before the descriptor is closed: the kernel removes the interface of a namespace some time after its end
@@ -163,6 +169,7 @@ class PodNetworks:
         _ip(
             [
                 "link set lo up",
+                # the node's end is made in the namespace of the main thread of `up`, which is the node's
                 f"link add eth0 type veth peer name {self._interface(address)} netns {os.getpid()}",
                 f"address add {address}/32 dev eth0",
                 "link set eth0 up",
@@ -197,7 +204,7 @@ def remove_orphaned_interfaces(block: AddressBlock) -> None:
     """
     _remove_interfaces(block)
     for number in _blocks_with_bridge() - {block.number}:
-        unused = addresses.claim_number(number)
+        unused = addresses.try_claim_block(number)
         if unused is None:  # a running `up` has that block
             continue
         try:
@@ -231,7 +238,12 @@ def _blocks_with_bridge() -> set[int]:
 def _interfaces_of(block: AddressBlock) -> list[str]:
     """The names of the bridge and of the node's ends of the veth pairs of a block, as far as they exist."""
     names = [name for _, name in socket.if_nameindex()] if sys.platform == "linux" else []
-    return [name for name in names if name == f"podscaler{block.number}" or name.startswith(_interface_prefix(block))]
+    return [name for name in names if name == _bridge_name(block) or name.startswith(_interface_prefix(block))]
+
+
+def _bridge_name(block: AddressBlock) -> str:
+    """The name of the bridge of a block; _BRIDGE_NAME matches it."""
+    return f"podscaler{block.number}"
 
 
 def _interface_prefix(block: AddressBlock) -> str:

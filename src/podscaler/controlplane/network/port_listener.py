@@ -1,6 +1,7 @@
 """Opens the listening TCP sockets of the Service proxy: one for each port of a clusterIP or of the node.
 
-`service_proxy.ServiceProxy` opens and closes listeners. Closing a listener does not close its connections.
+`service_proxy.ServiceProxy` opens and closes listeners; `controller_manager` calls `raise_connection_limit`. Closing a
+listener does not close its connections.
 
 Differs from kube-proxy: for a port below 1024 that this user may not bind, port + 20000 is used (80 becomes 20080; +
 21000 and so on if that is taken). `PortListener.port` is the actual number; the proxy writes it to an annotation.

@@ -1,6 +1,7 @@
 """One proxied TCP connection: copies bytes between a client and an endpoint.
 
-`port_listener.listen` creates a `ClientSide` for each accepted connection. Rules:
+`port_listener.listen` creates a `ClientSide` for each accepted connection. `service_proxy` makes the one
+`ProxiedConnections`, which also counts the UDP flows of `datagram_listener`. Rules:
 
 1. The client's bytes stay unread until an endpoint has accepted the connection. If an endpoint refuses, the next one
    that the balancer chooses is tried; as nothing was sent, nothing can be sent twice.

@@ -132,23 +132,23 @@ class ServiceProxy(Reconciler[Key]):
         """
         service = self._registry.find(SERVICES, *key)
         namespace, name = key
-        port_by_address = _listen_addresses(service, self._node_address) if service else {}
+        service_port_by_address = _listen_addresses(service, self._node_address) if service else {}
         listeners = self._listeners.setdefault(key, {})
-        for address in listeners.keys() - port_by_address.keys():
+        for address in listeners.keys() - service_port_by_address.keys():
             listeners.pop(address).close()
-        _close_conflicting(listeners, port_by_address)
+        _close_conflicting(listeners, service_port_by_address)
         self._report_not_served(key, service)
-        if service is None or not port_by_address:
+        if service is None or not service_port_by_address:
             self._listeners.pop(key, None)
             self._cached_slices.pop(key, None)
             self._batch_period.forget(key)
             return None
-        listen_error = await self._open(listeners, port_by_address)
+        listen_error = await self._open(listeners, service_port_by_address)
         endpoint_slices = self._registry.list(SLICES, namespace, labels={slices.SERVICE_NAME: name})
         endpoint_count = sum(len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices)
         self._batch_period.note(key, endpoint_count)
         for address, listener in listeners.items():
-            backends = self._backends(key, endpoint_slices, port_by_address[address])
+            backends = self._backends(key, endpoint_slices, service_port_by_address[address])
             listener.balancer.replace(backends, _affinity_s(service))
         self._drop_cached(key, endpoint_slices)
         await self._write_port_map(service, listeners)
@@ -337,15 +337,15 @@ def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress,
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
         return {}
-    port_by_address = {}
+    service_port_by_address = {}
     for port in spec.get("ports") or []:
         service_port = _ServicePort(port.get("name") or "", port.get("protocol", TCP))
         if service_port.protocol not in (TCP, UDP):
             continue
-        port_by_address[ListenAddress(host, port["port"], service_port.protocol)] = service_port
+        service_port_by_address[ListenAddress(host, port["port"], service_port.protocol)] = service_port
         if node_address and port.get("nodePort"):
-            port_by_address[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
-    return port_by_address
+            service_port_by_address[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
+    return service_port_by_address
 
 
 def _ports_not_served(service: Object) -> list[str]:

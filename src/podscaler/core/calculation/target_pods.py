@@ -22,10 +22,12 @@ class TargetPods(Fact, frozen=True, gc=False):
     """The pods of the target, or why they cannot be used.
 
     Attributes:
-        selector: what to store for this autoscaler in the selector store; None: leave the stored one.
-        pods: the pods that the selector matches; not to be used where `step.failure` is set, and then mostly empty.
-        step: the selection, for the trace; its `failure` says why the pods cannot be used. A failure without reason has
-            no event.
+        selector: the parsed selector of the scale; None where it is missing or invalid, or where the autoscaler is
+            gone: callers then leave the selector that they have stored for it as it is.
+        pods: the pods that the selector matches. Where `step.failure` is set they are not to be used; they are empty
+            then, unless the failure is that another autoscaler has some of them too.
+        step: the selection, for the trace; its `failure` says why the pods cannot be used. A failure without a reason
+            (the autoscaler is gone) leads to no event.
     """
 
     selector: Selector | None
@@ -59,7 +61,9 @@ def _failed(scale: Scale, reason: str, message: str) -> TargetPods:
 
 
 def _overlapping_keys(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:
-    """The other autoscalers over these pods; the first by name only, unless the gate for that is off.
+    """The NAMESPACE/NAME of the other autoscalers whose selectors match some of these pods, sorted.
+
+    With the gate `optimized_selector_store`, as upstream, the first one only.
 
     Differs: upstream stops at any two autoscalers, in the random order of a hash map; here one of the two is always the
     one that is being synced.

@@ -52,7 +52,7 @@ def decide(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int
 
 @compiled
 def _largest_proposal(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int, now_ms: int) -> int:
-    """The largest proposal of the metrics: `combine.combine`; NO_PROPOSAL if there is no conclusion.
+    """The largest proposal of the metrics: `combine.combine_results`; NO_PROPOSAL if there is no conclusion.
 
     That is if no metric has a proposal, or one has none and the others want fewer replicas.
     """

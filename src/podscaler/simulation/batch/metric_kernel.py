@@ -76,7 +76,7 @@ def _propose_resource(inputs: KernelInputs, memory: KernelMemory, metric: Array,
 
 @compiled
 def _cpu_group(world: Array, cohort: Array, is_ready: bool, taken_ms: int, window_ms: int, now_ms: int) -> int:
-    """The group of pods that have a sample of CPU: `pods._cpu_rule`."""
+    """The group of pods that have a sample of CPU: `pod_groups._cpu_rule`."""
     started_ns = cohort[layout.MADE_MS] // _SECOND_MS * _SECOND_MS * layout.MS_NS
     ready_changed_ms = cohort[layout.READY_MS] if is_ready else cohort[layout.MADE_MS]
     ready_changed_ms -= ready_changed_ms % _SECOND_MS

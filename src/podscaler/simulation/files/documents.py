@@ -136,7 +136,7 @@ def _with_stored_defaults(decoded: Object, resource: Resource, version: Version)
     """The stored form. Raises DecodeError for an autoscaler whose annotations state what cannot be read."""
     if resource.kind != conversion.KIND:
         return manifest_objects.with_defaults(decoded, resource, version)
-    converted = conversion.convert(decoded, conversion.STORED)
+    converted = conversion.convert(decoded, conversion.STORED_API_VERSION)
     if converted.losses:
         raise DecodeError(str(converted.losses[0]))
     return converted.obj

@@ -5,6 +5,7 @@ load: a name in _KINDS, and its case in `_read_one`; a new shape: an entry of `l
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -242,9 +243,9 @@ def _points_of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) 
     for at_s, value_text in samples:
         location = datetime.fromtimestamp(at_s, UTC).isoformat()
         value = float(value_text)
-        if value < 0 or value == float("inf"):
+        if value < 0 or value == math.inf:
             raise rules.error(location, f"the value {value_text} cannot be a load")
-        yield TracePoint(round(at_s * 1000), None if value != value else value, location)  # noqa: PLR0124  NaN
+        yield TracePoint(round(at_s * 1000), None if math.isnan(value) else value, location)
 
 
 def _parse_instant_s(field: FileField) -> float:

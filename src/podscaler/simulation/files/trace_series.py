@@ -88,16 +88,15 @@ def _check_and_trim(points: Iterable[TracePoint], rules: PointRules) -> Iterator
             _check_order(previous_point, point, rules)
         previous_point = point
         if start_ms is not None and point.at_ms <= start_ms and rules.unit != "requests":
-            start_point = point
+            start_point = point  # the last one of these is yielded
             continue
-        if start_ms is not None and point.at_ms < start_ms:
-            start_point = None
+        if start_ms is not None and point.at_ms < start_ms:  # a request before the start
             continue
         if start_point is not None:
             yield start_point
             start_point = None
         yield point
-    if start_point is not None:
+    if start_point is not None:  # no point is after the start
         yield start_point
 
 

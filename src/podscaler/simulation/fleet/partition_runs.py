@@ -56,11 +56,11 @@ class FleetRun(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
 
 
-def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgress], None]) -> FleetProgress:
+def run(fleet: FleetRun, request: ClusterRequest, on_progress: Callable[[FleetProgress], None]) -> FleetProgress:
     """Write the file of every partition that is not there yet, and return the progress at the end.
 
     Args:
-        on: the cluster that computes.
+        request: for the cluster that computes.
         on_progress: called at the start, and after each file.
 
     Raises UsageError if the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
@@ -77,7 +77,7 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     on_progress(progress)
     if not missing_partitions:
         return progress
-    with cluster.connect(on) as client:
+    with cluster.connect(request) as client:
         for name, rows in _compute_partitions(client, missing_partitions, fleet.make_trial):
             result_files.write(fleet.folder, name, fingerprints[name], rows)
             autoscalers = progress.autoscalers + len({row.autoscaler for row in rows})

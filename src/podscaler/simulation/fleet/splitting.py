@@ -128,6 +128,7 @@ def _remove_old_files(folder: Path) -> None:
 
 
 def _write_manifest(folder: Path, manifest: SplitManifest) -> None:
+    """Write the manifest beside its place and rename it, so that it is whole or not there. Raises OSError."""
     partial_path = folder / FOLDER / f"{_MANIFEST}.partial"
     partial_path.write_bytes(msgspec.json.encode(manifest))
     partial_path.replace(folder / FOLDER / _MANIFEST)
@@ -234,6 +235,7 @@ class _PartWriter:
         self._buffer.clear()
 
     def finish(self) -> SplitPart:
+        """Write the rest of the buffer, and return what the manifest has of the file."""
         self._flush()
         name = self._path.name.removesuffix(".jsonl.gz")
         return SplitPart(name=name, digest=self._digest.hexdigest(), keys=tuple(sorted(self._keys)))
@@ -256,4 +258,5 @@ class _LineSplitter:
         part_writer.add(key, line)
 
     def finish(self) -> tuple[SplitPart, ...]:
+        """Write what is still in buffers; the files in the order of their numbers."""
         return tuple([self._part_writers[index].finish() for index in sorted(self._part_writers)])

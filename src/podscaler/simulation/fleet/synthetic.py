@@ -20,7 +20,6 @@ from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScena
 from podscaler.simulation.model.step_series import StepSeries, from_steps
 from podscaler.simulation.model.workloads import ContainerModel, PodModel, ResourceLoad, WorkloadModel
 
-_DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 _DAY_MINUTES = 1440
 
@@ -33,7 +32,7 @@ _PEAK_FACTOR = 2.5
 
 
 class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """The autoscalers with the indices from `begin` to before `end`; `minutes` is the length of their loads."""
+    """A Partition: the autoscalers with the indices from `begin` to before `end`, over `minutes` of their loads."""
 
     begin: int
     end: int
@@ -48,6 +47,7 @@ class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> str:
         """As in Partition."""
+        # 1 is the version of the generator: a change of the loads increments it
         return f"synthetic 1: {self.begin} to {self.end}, {self.minutes} minutes, seed {self.seed}"
 
     def autoscalers(self) -> Iterator[FleetAutoscaler]:
@@ -96,6 +96,7 @@ def _make_autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscale
 
 def _make_load(minutes: int, random: Random) -> StepSeries:
     """One value a minute, in millionths of a core: around 0.3 to 5 cores."""
+    # e ** -1.2 is 0.3, and e ** 1.6 is 5
     mean_cores, swing, phase = math.exp(random.uniform(-1.2, 1.6)), random.uniform(0.2, 0.9), random.random()
     peak_minute, noise, steps = random.randrange(_DAY_MINUTES), 0.0, []
     for minute in range(minutes):

@@ -78,19 +78,21 @@ class Nodes:
     def release(self, node: int, requests: NodeResources, at_ms: int) -> None:
         """Free the room of a pod that is gone: begins the idle time of an empty node, and places waiting pods."""
         self._free_by_node[node] = self._free_by_node[node].plus(requests)
-        if self._is_empty(node):
-            self._empty_since_ms[node] = at_ms
-            self._event_queue.add(
-                at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms)
-            )
+        if self._free_by_node[node] == self._capacity:
+            self._begin_idle_time(node, at_ms)
         self._place_waiting_pods(at_ms)
 
-    def _add_node(self) -> None:
-        self._free_by_node[self._created_nodes] = self._capacity
+    def _add_node(self) -> int:
+        """Add a ready and empty node; returns its number."""
+        node = self._created_nodes
+        self._free_by_node[node] = self._capacity
         self._created_nodes += 1
+        return node
 
-    def _is_empty(self, node: int) -> bool:
-        return self._free_by_node[node] == self._capacity
+    def _begin_idle_time(self, node: int, at_ms: int) -> None:
+        """Note that a node is empty, and plan its removal."""
+        self._empty_since_ms[node] = at_ms
+        self._event_queue.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
 
     def _place_waiting_pods(self, at_ms: int) -> None:
         """Place the waiting pods that fit, in their order, and order nodes for the others."""
@@ -109,6 +111,7 @@ class Nodes:
         self._order_nodes(at_ms)
 
     def _find_node(self, requests: NodeResources) -> int | None:
+        """The first node with room for these requests; None if there is none."""
         return next((node for node, free in self._free_by_node.items() if requests.fits(free)), None)
 
     def _order_nodes(self, at_ms: int) -> None:
@@ -124,10 +127,7 @@ class Nodes:
     def _add_provisioned_node(self, at_ms: int) -> None:
         """Add a node that was ordered, and place waiting pods on it."""
         self._ordered_nodes -= 1
-        self._add_node()
-        node = self._created_nodes - 1
-        self._empty_since_ms[node] = at_ms
-        self._event_queue.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
+        self._begin_idle_time(self._add_node(), at_ms)
         self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:

@@ -66,18 +66,18 @@ class VirtualPod:
         runs_at_ms: the start of its containers, once `is_running`.
         ready_changed_ms: when `is_ready` changed last.
         is_removed: whether it was deleted; events that are due later ignore it.
-        random: the generator of its durations; the workload replaces it by one with a seed of the pod's own.
+        random: the generator of its durations, with a seed of the pod's own.
         ready_due_ms: when it becomes ready, if it does not crash before.
         measured_at_ms, measured_work: the instant of its last measurement (None if there was none), and the work that
             it had done until then, with that of its start.
     """
 
-    def __init__(self, name: str, number: int, created_ms: int, revision: int) -> None:
+    def __init__(self, name: str, number: int, created_ms: int, revision: int, random: Random) -> None:
         self.name = name
         self.number = number
         self.created_ms = created_ms
         self.revision = revision
-        self.random = Random(0)
+        self.random = random
         self.ready_due_ms = 0
         self.node: int | None = None
         self.scheduled_at_ms: int | None = None

@@ -202,8 +202,8 @@ class VirtualWorkload:
         if self.model.is_ordered:
             used_ordinals = {pod.number for pod in self._pods}
             pod_number = next(ordinal for ordinal in itertools.count() if ordinal not in used_ordinals)
-        pod = VirtualPod(f"{self._name}-{pod_number}", pod_number, at_ms, self._revision)
-        pod.random = Random(f"{self._seed}/{self._created_count}")
+        random = Random(f"{self._seed}/{self._created_count}")
+        pod = VirtualPod(f"{self._name}-{pod_number}", pod_number, at_ms, self._revision, random)
         self._created_count += 1
         self._before_change()
         self._pods.append(pod)

@@ -2,6 +2,8 @@
 
 The folder is the value of `--metric-source-folder`; without the flag no file is read. Symbolic links are followed as
 long as they stay below the folder (a mounted ConfigMap consists of such links); the file must be a regular one.
+`podscaler.sources.source_types` finds FileSource by `spec.file` of a MetricSource. A new setting: a field of
+FileSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: open(2) (O_NOFOLLOW), path_resolution(7).
 """
@@ -49,7 +51,7 @@ class FileSource:
         return f"file {self._settings.path} {self._settings.json_path}".rstrip()
 
     async def read(self) -> Number:
-        """The number in the file."""
+        """The number in the file. Raises as `_read_file`."""
         return await json_path.run_in_thread(self._read_file)
 
     async def close(self) -> None:
@@ -86,14 +88,17 @@ def _resolved(folder: Path, name: str) -> Path:
 
 
 def _open_below(root: Path, path: Path, files: ExitStack) -> int:
-    """The descriptor of the file. `path` has no links, so a link that is made meanwhile makes the opening fail."""
-    descriptor = _opened(files, str(root), os.O_DIRECTORY, parent=None)
+    """The descriptor of the file; `files` closes all that are opened. Raises OSError.
+
+    `path` has no links, so a link that is made meanwhile makes the opening fail.
+    """
+    descriptor = _open_at(files, str(root), os.O_DIRECTORY, parent=None)
     for folder_name in path.parts[:-1]:
-        descriptor = _opened(files, folder_name, os.O_DIRECTORY, parent=descriptor)
-    return _opened(files, path.parts[-1], os.O_NONBLOCK, parent=descriptor)  # does not wait for a writer of a pipe
+        descriptor = _open_at(files, folder_name, os.O_DIRECTORY, parent=descriptor)
+    return _open_at(files, path.parts[-1], os.O_NONBLOCK, parent=descriptor)  # does not wait for a writer of a pipe
 
 
-def _opened(files: ExitStack, name: str, flags: int, parent: int | None) -> int:
+def _open_at(files: ExitStack, name: str, flags: int, parent: int | None) -> int:
     """The descriptor of `name` in the folder `parent`, which `files` closes. Raises OSError, also for a link."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=parent)
     files.callback(os.close, descriptor)

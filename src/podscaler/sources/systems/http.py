@@ -1,7 +1,9 @@
 """Reads a metric's number from the response to a GET request, by a JSONPath query or as the whole body.
 
-`podscaler.sources.source_types` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is
-not known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
+`podscaler.sources.source_types` finds HttpSource by `spec.http` of a MetricSource. A new setting: a field of
+HttpSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+The age of a response is not known: an old value is not detected. Caches are told to ask the server
+(Cache-Control: no-cache).
 """
 
 import msgspec
@@ -37,9 +39,9 @@ class HttpSource:
         return f"http {self._settings.json_path or 'body'} of {self._web.shown_url}"
 
     async def read(self) -> Number:
-        """The number in the response."""
+        """The number in the response. Raises InvalidValue, and as `WebClient.get`."""
         body = await self._web.get()
-        if self._path is None:
+        if self._path is None:  # quick enough for the event loop
             return json_path.number_in(body, None)
         return await json_path.run_in_thread(json_path.number_in, body, self._path)
 

@@ -26,7 +26,7 @@ from podscaler.sources.systems import addresses
 
 BODY_MAX_BYTES = 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
-CONNECTIONS = 2
+CONNECTIONS_MAX = 2
 METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
 """The addresses of metadata services that are not link-local."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -56,6 +56,7 @@ class WebClient:
     def __init__(self, config: SourceConfig, url: str, headers: Mapping[str, str]) -> None:
         self.url = _checked_url(url)
         self._headers = {**_checked_headers(headers), **_authorization(config.credentials)}
+        # True: the default of aiohttp, which http does not use
         self._tls = addresses.context_of(config.tls or TLSSettings()) if self.url.scheme == "https" else True
         self._timeout = aiohttp.ClientTimeout(total=config.timeout_s)
         self._session: aiohttp.ClientSession | None = None
@@ -66,13 +67,19 @@ class WebClient:
         return str(self.url.with_query(None).with_fragment(None))
 
     async def get(self) -> bytes:
-        """The body of the response to a GET request. Raises SourceError, and aiohttp's errors."""
-        async with self._opened().get(self.url, allow_redirects=False) as response:
+        """The body of the response to a GET request.
+
+        Raises SourceError for a status of 300 and more and for a long body, TimeoutError, and aiohttp's errors.
+        """
+        async with self._open_session().get(self.url, allow_redirects=False) as response:
             return await _body(response)
 
     async def post_form(self, url: URL, form: Mapping[str, str]) -> tuple[int, bytes]:
-        """Status and body of the response to a form. Raises SourceError for a redirect, and aiohttp's errors."""
-        async with self._opened().post(url, data=form, allow_redirects=False) as response:
+        """Status and body of the response to a form, sent with POST, also of an error.
+
+        Raises SourceError for a redirect and for a long body, TimeoutError, and aiohttp's errors.
+        """
+        async with self._open_session().post(url, data=form, allow_redirects=False) as response:
             return response.status, await _body(response, are_errors_read=True)
 
     async def close(self) -> None:
@@ -80,13 +87,13 @@ class WebClient:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         """The HTTP session, opened at the first request."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 resolver=GuardedResolver(aiohttp.ThreadedResolver()),
                 ssl=self._tls,
-                limit=CONNECTIONS,
+                limit=CONNECTIONS_MAX,
                 use_dns_cache=False,
             )
             self._session = aiohttp.ClientSession(
@@ -112,11 +119,11 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name. Raises OSError."""
-        addresses = await self._resolver.resolve(host, port, family)
-        if any(is_refused(address["host"]) for address in addresses):
+        """The addresses of a name. Raises OSError, also RefusedAddress."""
+        results = await self._resolver.resolve(host, port, family)
+        if any(is_refused(result["host"]) for result in results):
             raise RefusedAddress(f"{host} has an address that is refused: it is link-local or of a metadata service")
-        return addresses
+        return results
 
     async def close(self) -> None:
         """Close the resolver."""
@@ -124,9 +131,12 @@ class GuardedResolver(AbstractResolver):
 
 
 def is_refused(address: str) -> bool:
-    """Whether an IP address is link-local or of a cloud's metadata service, also embedded in an IPv6 address."""
+    """Whether an IP address is link-local or of a cloud's metadata service, also embedded in an IPv6 address.
+
+    False for the name of a host.
+    """
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])  # without the zone (fe80::1%eth0)
     except ValueError:
         return False
     if isinstance(parsed, ipaddress.IPv6Address):

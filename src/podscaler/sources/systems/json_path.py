@@ -35,6 +35,7 @@ from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 P = ParamSpec("P")
 T = TypeVar("T")
 DEPTH_MAX = 64
+"""How deep a `..` descends; a deeper document is an InvalidValue."""
 STEPS_MAX = 4_000_000
 """The most steps of one evaluation, two to four seconds: a simple filter of all values of the longest response takes
 fewer."""
@@ -122,10 +123,10 @@ class JsonPath:
     def __init__(self, query: JSONPathQuery) -> None:
         self._query = query
         self._steps = _Steps()
-        _count_query(query, self._steps)
+        _wrap_query(query, self._steps)
 
     def find_two(self, document: Any) -> list[Any]:
-        """The first values that the query selects, at most two. Raises InvalidValue."""
+        """The first values that the query selects, at most two: enough to see that one is all. Raises InvalidValue."""
         self._steps.left = STEPS_MAX
         try:
             return [node.value for node in islice(self._query.finditer(document), 2)]
@@ -135,37 +136,38 @@ class JsonPath:
             raise InvalidValue(f"jsonPath cannot be evaluated: {type(error).__name__}") from None
 
 
-def _count_query(query: JSONPathQuery, steps: _Steps) -> int:
+def _wrap_query(query: JSONPathQuery, steps: _Steps) -> int:
     """Wrap the selectors of a query, in place, so that they are counted; returns the number of its parts."""
     parts = 0
     for segment in query.segments:
         parts += len(segment.selectors)
         for selector in segment.selectors:
             if isinstance(selector, FilterSelector):
-                filter_parts = _count_parts(selector.expression, steps)
+                filter_parts = _wrap_expression(selector.expression, steps)
                 selector.expression = _CountedFilter(selector.expression, filter_parts, steps)
                 parts += filter_parts
         segment.selectors = tuple(_CountedSelector(selector, steps) for selector in segment.selectors)
     return parts
 
 
-def _count_parts(expression: Expression, steps: _Steps) -> int:
-    """As `_count_query`, for the queries in an expression of a filter."""
+def _wrap_expression(expression: Expression, steps: _Steps) -> int:
+    """As `_wrap_query`, for the queries in an expression of a filter."""
     if isinstance(expression, FilterQuery):
-        return 1 + _count_query(expression.query, steps)
+        return 1 + _wrap_query(expression.query, steps)
     if isinstance(expression, FunctionExtension):
         expression.args = [_counted_root(argument, steps) for argument in expression.args]
-        return 1 + sum(_count_parts(argument, steps) for argument in expression.args)
+        return 1 + sum(_wrap_expression(argument, steps) for argument in expression.args)
     parts = 1
-    for name in ("expression", "left", "right"):
-        inner_expression = getattr(expression, name, None)
-        if isinstance(inner_expression, Expression):
-            setattr(expression, name, counted := _counted_root(inner_expression, steps))
-            parts += _count_parts(counted, steps)
+    for name in ("expression", "left", "right"):  # the operands of `!`, and of comparisons, `&&` and `||`
+        operand = getattr(expression, name, None)
+        if isinstance(operand, Expression):
+            setattr(expression, name, counted := _counted_root(operand, steps))
+            parts += _wrap_expression(counted, steps)
     return parts
 
 
 def _counted_root(expression: Expression, steps: _Steps) -> Expression:
+    """The expression, wrapped if it is a query of the whole document (`$`)."""
     return _CountedRootQuery(expression, steps) if isinstance(expression, RootFilterQuery) else expression
 
 

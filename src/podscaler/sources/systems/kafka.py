@@ -2,6 +2,8 @@
 
 Messages of a transaction that is not committed count. Of a partition without a committed offset nothing counts with
 `offsetResetPolicy: Latest`, as a new consumer would skip its messages; with `Earliest` all retained messages count.
+`podscaler.sources.source_types` finds KafkaSource by `spec.kafka` of a MetricSource. A new setting: a field of
+KafkaSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: the documentation of Kafka (protocol: OffsetFetch, ListOffsets; consumer configuration auto.offset.reset).
 """
@@ -32,7 +34,7 @@ class KafkaSource:
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, KafkaSettings)
         servers = [addresses.host_port(*addresses.split_address(server)) for server in settings.bootstrap_servers]
-        self._connection = _connection(config, settings, servers)
+        self._client_arguments = _client_arguments(config, settings, servers)
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
 
@@ -43,17 +45,19 @@ class KafkaSource:
         return f"kafka lag of group {self._settings.consumer_group} in topic {self._settings.topic} at {servers}"
 
     async def read(self) -> Number:
-        """The lag of the consumer group in all partitions of the topic."""
+        """The lag of the consumer group in all partitions of the topic. Raises InvalidValue, and aiokafka's errors."""
         admin, consumer = await self._connected()
-        topics = await admin.describe_topics([self._settings.topic])
         topic = self._settings.topic
+        topics = await admin.describe_topics([topic])
         partitions = [TopicPartition(topic, partition["partition"]) for partition in topics[0]["partitions"]]
         if not partitions:
             raise InvalidValue(f"there is no topic {topic}, or the user may not describe it")
         committed = await admin.list_consumer_group_offsets(self._settings.consumer_group, partitions=partitions)
         ends = await consumer.end_offsets(partitions)
         begins = await consumer.beginning_offsets(partitions)
-        return sum(self._lag(committed[key].offset, begins[key], ends[key]) for key in partitions)
+        return sum(
+            self._lag(committed[partition].offset, begins[partition], ends[partition]) for partition in partitions
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -68,21 +72,21 @@ class KafkaSource:
         """The messages of a partition that are not committed; `committed` is negative if nothing is."""
         if committed < 0:
             return end - begin if self._settings.offset_reset_policy == "Earliest" else 0
-        return max(0, end - max(committed, begin))
+        return max(0, end - max(committed, begin))  # messages before `begin` are deleted
 
     async def _connected(self) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
         """The two clients, connected now if they are not: only the consumer reads the offsets of a topic."""
         if self._admin is None:
-            self._admin = AIOKafkaAdminClient(**self._connection)
+            self._admin = AIOKafkaAdminClient(**self._client_arguments)
             await self._admin.start()
         if self._consumer is None:
-            self._consumer = AIOKafkaConsumer(group_id=None, enable_auto_commit=False, **self._connection)
+            self._consumer = AIOKafkaConsumer(group_id=None, enable_auto_commit=False, **self._client_arguments)
             await self._consumer.start()
         return self._admin, self._consumer
 
 
-def _connection(config: SourceConfig, settings: KafkaSettings, servers: list[str]) -> dict[str, Any]:
-    """The keyword arguments of aiokafka's clients by name."""
+def _client_arguments(config: SourceConfig, settings: KafkaSettings, servers: list[str]) -> dict[str, Any]:
+    """The keyword arguments of aiokafka's clients by name. Raises InvalidSource for invalid authorities."""
     password = config.credentials.get("password")
     transport = "PLAINTEXT" if config.tls is None else "SSL"
     arguments: dict[str, Any] = {

@@ -1,5 +1,8 @@
 """Reads the messages of a JetStream stream, or those that a consumer has not received yet, from NATS.
 
+`podscaler.sources.source_types` finds NatsSource by `spec.nats` of a MetricSource. A new setting: a field of
+NatsSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+
 Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.API.CONSUMER.INFO).
 """
 
@@ -50,7 +53,7 @@ class NatsSource:
         return f"nats stream {self._settings.stream}{consumer} at {addresses.host_port(self._host, self._port)}"
 
     async def read(self) -> Number:
-        """The number of messages."""
+        """The number of messages in the stream, or still to be received by the consumer. Raises the client's errors."""
         client = self._client
         if client is None or not client.is_connected:
             client = await self._connect()
@@ -69,7 +72,10 @@ class NatsSource:
                     await self._client.close()
 
     async def _connect(self) -> Client:
-        """A connected client, after one attempt; `close` closes it also if this raises."""
+        """A connected client, after one attempt; `close` closes it also if this raises.
+
+        Raises the error of the attempt in place of NoServersError, which the client raises for any failure.
+        """
         await self.close()
         self._client = client = Client()
         errors: list[Exception] = []

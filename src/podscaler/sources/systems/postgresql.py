@@ -3,6 +3,8 @@
 The query runs as `SELECT * FROM (query) LIMIT 2` in a prepared statement: it is a single statement, and a large result
 is not transferred. The transaction is read-only, and the server ends the query at the time limit. A function that the
 query calls runs with the permissions of the role; give the role no more than SELECT.
+`podscaler.sources.source_types` finds PostgresqlSource by `spec.postgresql` of a MetricSource. A new setting: a field
+of PostgresqlSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: the documentation of PostgreSQL (SET TRANSACTION, statement_timeout, extended query protocol).
 """
@@ -39,7 +41,7 @@ class PostgresqlSource:
         self._timeout_s = config.timeout_s
         self._tls = config.tls
         if config.tls is not None:
-            addresses.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # only checks the authorities: libpq reads them by itself
         self._authorities: MemoryFile | None = None
         self._connection: AsyncConnection | None = None
 
@@ -50,9 +52,10 @@ class PostgresqlSource:
         return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:
-        """The number in the only column of the only row."""
+        """The number in the only column of the only row. Raises InvalidValue for other results, psycopg's errors."""
         if self._connection is None or self._connection.closed:
             self._connection = await self._connect()
+        # on lines of their own, as the query may end with a comment; a second row shows that the result is invalid
         query = "\n".join(("SELECT * FROM (", self._settings.query.rstrip().rstrip(";"), ") AS metric LIMIT 2"))
         async with self._connection.transaction():
             cursor = await self._connection.execute(query.encode(), prepare=True)

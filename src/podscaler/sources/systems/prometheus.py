@@ -1,5 +1,8 @@
 """Reads the result of an instant query from Prometheus, or from another server with its API (Thanos, Mimir).
 
+`podscaler.sources.source_types` finds PrometheusSource by `spec.prometheus` of a MetricSource. A new setting: a field
+of PrometheusQuerySettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
+
 Source: the documentation of Prometheus (HTTP API, instant queries). A stale series is not in a result: Prometheus
 leaves out series without a sample in its lookback period (5 minutes).
 """
@@ -58,7 +61,10 @@ class PrometheusSource:
         return f"prometheus query {self._settings.query} at {self._web.shown_url.rstrip('/')}"
 
     async def read(self) -> Number:
-        """The value of the scalar, or of the vector's one sample."""
+        """The value of the scalar, or of the vector's one sample.
+
+        Raises InvalidValue, SourceError for a failed query, and as `WebClient.post_form`.
+        """
         status, body = await self._web.post_form(self._url, self._form)
         try:
             response = msgspec.json.decode(body, type=_Response)

@@ -2,6 +2,8 @@
 
 A passive declaration creates nothing, and needs only the permission to read the queue. Messages that a consumer has
 received and not acknowledged do not count.
+`podscaler.sources.source_types` finds RabbitmqSource by `spec.rabbitmq` of a MetricSource. A new setting: a field of
+RabbitmqSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: the AMQP 0-9-1 specification (queue.declare, passive).
 """
@@ -49,7 +51,7 @@ class RabbitmqSource:
         return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 
     async def read(self) -> Number:
-        """The number of messages that are ready."""
+        """The number of messages that are ready. Raises aio-pika's errors, also if there is no such queue."""
         if self._connection is None or self._connection.is_closed:
             self._connection = await self._connect()
         channel = await self._connection.channel(publisher_confirms=False)

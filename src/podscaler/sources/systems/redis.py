@@ -2,6 +2,8 @@
 
 A list or a stream that does not exist has length 0, as Redis removes empty lists. The lag of a consumer group needs
 Redis 7 or newer.
+`podscaler.sources.source_types` finds RedisSource by `spec.redis` of a MetricSource. A new setting: a field of
+RedisSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 
 Source: the documentation of Redis' commands LLEN, XLEN, XINFO GROUPS.
 """
@@ -54,7 +56,7 @@ class RedisSource:
         self._password = config.credentials.get("password")
         self._tls = config.tls
         if config.tls is not None:
-            addresses.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # only checks the authorities: the client makes a context of its own
         self._timeout_s = config.timeout_s
         self._redis: Redis | None = None
 
@@ -69,8 +71,8 @@ class RedisSource:
         return f"redis stream {stream.key} {stream.count.lower()}{group} at {address}"
 
     async def read(self) -> Number:
-        """The length of the list or stream, or the lag or the pending messages of the consumer group."""
-        redis, stream = self._opened(), self._settings.stream
+        """The length, the lag, or the pending messages. Raises InvalidValue without that group, and redis' errors."""
+        redis, stream = self._client(), self._settings.stream
         if stream is None:
             return int(await redis.llen(self._settings.list))
         if stream.count == "Length":
@@ -86,8 +88,8 @@ class RedisSource:
         if self._redis is not None:
             await self._redis.aclose()
 
-    def _opened(self) -> Redis:
-        """The client, which is made at the first read, and connects when it is used."""
+    def _client(self) -> Redis:
+        """The client, which is made by the first read, and connects when it is used."""
         if self._redis is None:
             tls = self._tls or TLSSettings()
             self._redis = Redis(
@@ -100,7 +102,7 @@ class RedisSource:
                 ssl_ca_data=tls.authorities_pem or None,
                 ssl_cert_reqs="required" if tls.is_verified else "none",
                 ssl_check_hostname=tls.is_verified,
-                retry=Retry(NoBackoff(), 1),
+                retry=Retry(NoBackoff(), 1),  # once, as the server may have closed an idle connection
                 socket_timeout=self._timeout_s,
                 socket_connect_timeout=self._timeout_s,
                 single_connection_client=True,

@@ -3,7 +3,8 @@
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: kube-aggregator: defaults, validation, the Table.
 """
@@ -17,7 +18,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 _GROUP_PRIORITY_MAX = 20_000
 _VERSION_PRIORITY_MAX = 1000
-SERVICE_PORT = 443
+DEFAULT_SERVICE_PORT = 443
 _PORT_MAX = 65_535
 _STATUSES = ("False", "True", "Unknown")
 
@@ -26,7 +27,7 @@ def set_defaults(api_service: Object) -> None:
     """API defaults, in place."""
     service_reference = (api_service.get("spec") or {}).get("service")
     if service_reference is not None:
-        service_reference.setdefault("port", SERVICE_PORT)
+        service_reference.setdefault("port", DEFAULT_SERVICE_PORT)
 
 
 def _prepare_create(new: Object) -> None:
@@ -84,7 +85,7 @@ def _service_errors(spec: Object) -> list[FieldError]:
         return _unused_tls_errors(spec)
     errors = checks.present(service_reference.get("namespace"), "spec.service.namespace")
     errors += checks.present(service_reference.get("name"), "spec.service.name")
-    port = service_reference.get("port", SERVICE_PORT)
+    port = service_reference.get("port", DEFAULT_SERVICE_PORT)
     if not 0 < port <= _PORT_MAX:
         message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
         errors.append(invalid("spec.service.port", port, message))
@@ -98,7 +99,7 @@ def _unused_tls_errors(spec: Object) -> list[FieldError]:
     """Field errors of TLS fields in an APIService without `spec.service`, where they must not be set."""
     errors = []
     if spec.get("caBundle"):
-        size_bytes = len(base64.b64decode(spec["caBundle"]))
+        size_bytes = len(base64.b64decode(spec["caBundle"]))  # valid base64: decoding has checked it
         errors.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
     if spec.get("insecureSkipTLSVerify"):
         message = "local APIServices may not have insecureSkipTLSVerify"

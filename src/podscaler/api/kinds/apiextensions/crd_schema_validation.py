@@ -18,7 +18,7 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_su
 from podscaler.api.resource import checks, semantics
 
 SELECTABLE_FIELDS_MAX = 8
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_SCHEMA_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _DESCRIPTIONS = ("description", "type", "format", "title")
 _NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
 _TEXT_LIMITS = ("maxLength", "minLength", "pattern")
@@ -189,8 +189,8 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     schema_type = schema.get("type", "")
     if schema_type == "null":
         errors.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
-    if schema_type and schema_type not in _TYPES:
-        errors.append(not_supported(f"{path}.type", schema_type, _TYPES))
+    if schema_type and schema_type not in _SCHEMA_TYPES:
+        errors.append(not_supported(f"{path}.type", schema_type, _SCHEMA_TYPES))
     pattern = schema.get("pattern", "")
     pattern_error = re2_patterns.find_error(pattern)
     if pattern_error:

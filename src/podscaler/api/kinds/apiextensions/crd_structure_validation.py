@@ -145,7 +145,7 @@ def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
     for name in ("default", "additionalProperties"):
         if name in schema:
             errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
-    is_about_root = "properties[" not in path
+    is_about_root = "properties[" not in path  # no property on the way from the root of the schema
     if is_about_root and "metadata" in (schema.get("properties") or {}):
         errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
     for child_path, child in _all_subschemas(schema, path):

@@ -33,10 +33,10 @@ _SHARED_FIELDS = {
     "selectableFields": "selectableFields",
 }
 """Field of a version -> its name in `spec`, where kube-apiserver stores it if it is equal in all versions."""
-_STRATEGIES = ("None", "Webhook")
+_CONVERSION_STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 _PORT_MAX = 65_535
-_SERVICE_PORT = 443
+_DEFAULT_SERVICE_PORT = 443
 """The default port of the Service of a webhook."""
 
 
@@ -59,7 +59,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """The field errors of the status."""
+    """The field errors of the status: of the accepted names."""
     status = new.get("status") or {}
     return _names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
 
@@ -117,18 +117,22 @@ def _versions_errors(versions: list[Object]) -> list[FieldError]:
         if not (version.get("schema") or {}).get("openAPIV3Schema")
     ]
     shared_fields = [name for name in _SHARED_FIELDS if _is_shared(versions, name)]
-    has_status = any("status" in (version.get("subresources") or {}) for version in versions)
     unshared_fields = [name for name in _SHARED_FIELDS if name not in shared_fields]
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         errors += _version_errors(version, path)
         unshared_paths = {name: f"{path}.{name}" for name in unshared_fields}
-        errors += _content_errors(version, unshared_paths, has_status="status" in (version.get("subresources") or {}))
+        errors += _content_errors(version, unshared_paths, has_status=_has_status(version))
     if versions:
         shared_paths = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared_fields}
-        errors += _content_errors(versions[0], shared_paths, has_status=has_status)
+        # one status subresource is enough: a shared schema is the schema of all versions
+        errors += _content_errors(versions[0], shared_paths, has_status=any(map(_has_status, versions)))
         errors += _first_version_errors(versions[0].get("name", ""))
     return errors + _version_set_errors(versions)
+
+
+def _has_status(version: Object) -> bool:
+    return "status" in (version.get("subresources") or {})
 
 
 def _is_shared(versions: list[Object], name: str) -> bool:
@@ -392,7 +396,7 @@ def _approval_state(approval: str) -> str:
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     """Field errors of `spec.conversion`; the webhook is required for the strategy Webhook, and forbidden for None."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    errors = checks.one_of(strategy, f"{path}.strategy", _STRATEGIES)
+    errors = checks.one_of(strategy, f"{path}.strategy", _CONVERSION_STRATEGIES)
     if not strategy:
         errors = [required(f"{path}.strategy")]
     config = (webhook or {}).get("clientConfig")
@@ -441,7 +445,7 @@ def _service_errors(service: Object, path: str) -> list[FieldError]:
     """Field errors of the reference to the Service of the webhook."""
     errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
     errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
-    port = service.get("port", _SERVICE_PORT)
+    port = service.get("port", _DEFAULT_SERVICE_PORT)
     if not 1 <= port <= _PORT_MAX:
         message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
         errors.append(invalid(f"{path}.port", port, message))

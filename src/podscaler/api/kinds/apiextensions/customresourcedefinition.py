@@ -1,8 +1,8 @@
 """Resource definition of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
-`crd_validation` validates definitions.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `crd_validation` validates definitions.
 
 Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
 tests/conformance/golden/scale.jsonl.
@@ -19,7 +19,7 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 KEY = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a deleted definition until all its objects are gone."""
-_SERVICE_PORT = 443
+_DEFAULT_SERVICE_PORT = 443
 """The default port of the Service of a conversion webhook."""
 
 
@@ -35,7 +35,7 @@ def set_defaults(crd: Object) -> None:
     conversion = spec.setdefault("conversion", {"strategy": "None"})
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
-        service.setdefault("port", _SERVICE_PORT)
+        service.setdefault("port", _DEFAULT_SERVICE_PORT)
 
 
 def _prepare_create(new: Object) -> None:

@@ -31,6 +31,7 @@ _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _PART = re.compile(r"(?P<low>\*|[0-9]{1,10}|[A-Za-z]{3})(-(?P<high>[0-9]{1,10}|[A-Za-z]{3}))?(/(?P<step>[0-9]{1,10}))?")
 """One of the parts of a field, which commas separate: `*`, `*/5`, `8-18/2`, `MON-FRI`."""
 _ZONE_SEGMENT = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
+"""A part of the name of a time zone, which the IANA database limits to 14 characters."""
 
 
 class ScheduleError(PodscalerError):

@@ -1,7 +1,8 @@
 """Resource definition of CronJob (batch/v1): defaults, validation, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. The Job
-template is validated like the spec of a Job with the defaults of Jobs; the stored CronJob does not get these defaults.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. The Job template is validated like the spec of a Job with the defaults
+of Jobs; the stored CronJob does not get these defaults.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """

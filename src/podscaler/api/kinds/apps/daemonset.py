@@ -3,7 +3,8 @@
 The annotation GENERATION_ANNOTATION, the template generation, replaces a field that apps/v1 removed. Only the server
 changes it; `podscaler.controlplane.controllers.apps.daemonset_nodes` reads it.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """
@@ -24,7 +25,7 @@ from podscaler.api.text.json_text import DecodeError
 
 GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 """The annotation with the number of template revisions; pods have it as a label."""
-_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")  # bounded, as Python does not convert texts of thousands of digits
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 _OPTIONAL_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 _EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)

@@ -1,6 +1,7 @@
 """Resource definition of Deployment (apps/v1): defaults, validation, scale, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1.
 """

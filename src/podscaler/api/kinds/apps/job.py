@@ -1,7 +1,8 @@
 """Resource definition of Job (batch/v1): defaults, the generated selector, validation, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. `job_policies`
-validates the policies; `cronjob` uses `set_defaults` and `spec_errors` for its Job template.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `job_policies` validates the policies; `cronjob` uses `set_defaults`
+and `spec_errors` for its Job template.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -22,7 +23,7 @@ _ORPHANING_WARNING = (
 )
 _END_CONDITIONS = ("Complete", "Failed")
 _RUNNING_CONDITIONS = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
-"""Types of conditions that the column STATUS shows while a Job has not ended; the first one that is true wins."""
+"""Types of conditions that the column STATUS shows while a Job has not ended; the first one that is true is shown."""
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 _DEFAULT_BACKOFF_LIMIT = 6
@@ -30,7 +31,7 @@ _UNLIMITED_BACKOFF = 2**31 - 1
 """The back-off limit of a Job whose indexes have limits of their own: the largest int32."""
 _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-_MODES = ("NonIndexed", "Indexed")
+_COMPLETION_MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _INDEXED_PARALLELISM_MAX = 100_000
 _IMMUTABLE_FIELDS = (
@@ -121,7 +122,7 @@ def _status_text(job: Object) -> str:
 
 
 def _completions_text(job: Object) -> str:
-    """The column COMPLETIONS: `SUCCEEDED/COMPLETIONS`; without completions, of one or of the parallel pods."""
+    """The column COMPLETIONS: `2/3`; without completions `2/1`, or `2/1 of 4` with a parallelism of 4."""
     spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
     completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
     if completions is not None:
@@ -198,8 +199,8 @@ def _restart_errors(spec: Object) -> list[FieldError]:
 def _mode_errors(spec: Object) -> list[FieldError]:
     """Field errors of the completion mode: limits per index need the mode Indexed, which needs completions."""
     mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
-    if mode not in _MODES:
-        return [not_supported("spec.completionMode", mode, _MODES)]
+    if mode not in _COMPLETION_MODES:
+        return [not_supported("spec.completionMode", mode, _COMPLETION_MODES)]
     if mode == "NonIndexed":
         detail = "requires indexed completion mode"
         set_fields = [field for field in _INDEX_COUNTS if spec.get(field) is not None]
@@ -275,12 +276,12 @@ def _with_changeable_fields(old_pod_spec: Object, new_pod_spec: Object) -> Objec
     new_node_affinity = (new_pod_spec.get("affinity") or {}).get("nodeAffinity")
     merged_affinity = {**(old_pod_spec.get("affinity") or {}), "nodeAffinity": new_node_affinity}
     affinity = {name: value for name, value in merged_affinity.items() if value is not None}
-    # without any terms the affinity is unset or empty, as the new one
+    # with no terms left: empty if the new spec has an affinity, else unset
     pod_spec["affinity"] = affinity if affinity or new_pod_spec.get("affinity") is not None else None
     for field in ("containers", "initContainers"):
         old_containers, new_containers = old_pod_spec.get(field) or [], new_pod_spec.get(field) or []
         old_names = [container.get("name") for container in old_containers]
-        if old_names == [container.get("name") for container in new_containers]:
+        if old_names == [container.get("name") for container in new_containers]:  # others stay, and so differ
             pod_spec[field] = [
                 {**old_container, "resources": new_container.get("resources")}
                 for old_container, new_container in zip(old_containers, new_containers, strict=True)

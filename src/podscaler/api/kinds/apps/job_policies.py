@@ -1,7 +1,7 @@
 """Validates a Job's policies: pod failure, success, replacement of pods, and limits of indexed Jobs.
 
 `api.kinds.apps.job` calls it with the spec of a Job, which has all defaults; `cronjob` only `set_defaults`. Paths of
-errors start with `spec`.
+errors start with `spec`. A new policy: a function that `policy_errors` calls.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -32,7 +32,7 @@ _FAILURE_RULES_PATH: Final = "spec.podFailurePolicy.rules"
 _SUCCESS_RULES_PATH: Final = "spec.successPolicy.rules"
 
 
-class IndexesError(ValueError):
+class _IndexesError(ValueError):
     """A text is not a list of indexes (`1,3-5`); the message is kube-apiserver's."""
 
 
@@ -206,8 +206,8 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
         if len(index_list) > _INDEXES_MAX_BYTES:
             errors.append(too_long(indexes_path, _INDEXES_MAX_BYTES))
         try:
-            index_count = count_indexes(index_list, completions)
-        except IndexesError as error:
+            index_count = _count_indexes(index_list, completions)
+        except _IndexesError as error:
             errors.append(invalid(indexes_path, index_list, f"error parsing succeededIndexes: {error}"))
     if succeeded_count is not None:
         count_path, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
@@ -221,40 +221,40 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
     return errors
 
 
-def count_indexes(index_list: str, completions: int) -> int:
+def _count_indexes(index_list: str, completions: int) -> int:
     """The number of indexes in a list like `0,2-5`; 0 for an empty text.
 
     Raises:
-        IndexesError: the list is malformed, not in increasing order, or has an index that is not below `completions`.
+        _IndexesError: the list is malformed, not in increasing order, or has an index that is not below `completions`.
     """
     index_count, previous_end = 0, None
     for interval in index_list.split(",") if index_list else ():
         start, end = _parse_interval(interval, completions)
         if previous_end is not None and previous_end >= start:
-            raise IndexesError(f"non-increasing order, previous: {previous_end}, current: {start}")
+            raise _IndexesError(f"non-increasing order, previous: {previous_end}, current: {start}")
         index_count, previous_end = index_count + end - start + 1, end
     return index_count
 
 
 def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
-    """The first and last index of `3` or `3-5`. Raises IndexesError."""
+    """The first and last index of `3` or `3-5`. Raises _IndexesError."""
     bound_texts = interval.split("-")
     if len(bound_texts) > 2:
-        raise IndexesError(
+        raise _IndexesError(
             f'the fragment "{interval}" violates the requirement that an index interval can have at most two parts '
             "separated by '-'"
         )
     bounds = [_parse_index(bound_text, completions) for bound_text in bound_texts]
     if len(bounds) == 2 and bounds[0] >= bounds[1]:
-        raise IndexesError(f"non-increasing order, previous: {bounds[0]}, current: {bounds[1]}")
+        raise _IndexesError(f"non-increasing order, previous: {bounds[0]}, current: {bounds[1]}")
     return bounds[0], bounds[-1]
 
 
 def _parse_index(index_text: str, completions: int) -> int:
-    """An index below `completions`. Raises IndexesError."""
+    """An index below `completions`. Raises _IndexesError."""
     digits = index_text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
-        raise IndexesError(f'cannot convert string to integer for index: "{index_text}"')
+        raise _IndexesError(f'cannot convert string to integer for index: "{index_text}"')
     if int(digits) >= completions:
-        raise IndexesError(f'too large index: "{index_text}"')
+        raise _IndexesError(f'too large index: "{index_text}"')
     return int(digits)

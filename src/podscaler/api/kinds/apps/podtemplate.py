@@ -1,6 +1,7 @@
 """Resource definition of PodTemplate (core/v1): a pod template by itself, which no controller uses.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1.
 """
@@ -15,6 +16,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 
 def _set_defaults(pod_template: Object) -> None:
+    """API defaults, in place; the template is a field of the object itself, as of the spec of a workload."""
     pod_defaults.set_template_defaults(pod_template)
 
 

@@ -1,7 +1,7 @@
 """The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
-RESOURCE and REPLICATION_CONTROLLER register the functions of this module; `api.kinds.catalog` lists them for the API
-server.
+RESOURCE and REPLICATION_CONTROLLER register the functions of this module as hooks, which `api.resource.resources`
+explains; `api.kinds.catalog` lists them for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1 and core/v1.
 """

@@ -1,7 +1,7 @@
 """The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
-RESOURCE and CONTROLLER_REVISION register the functions of this module; `api.kinds.catalog` lists them for the API
-server.
+RESOURCE and CONTROLLER_REVISION register the functions of this module as hooks, which `api.resource.resources`
+explains; `api.kinds.catalog` lists them for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1. Differs: the data of a revision are
 compared by their meaning; kube-apiserver compares their bytes.
@@ -99,7 +99,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
 
 
 def _with_claim_volumes(spec: Object) -> Object:
-    """A copy of the spec with a volume in the pod template for each claim template: containers may mount them."""
+    """The spec with a volume in the pod template for each claim template: containers may mount them."""
     claim_names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
     unique_claim_names = list(dict.fromkeys(claim_names))
     if not unique_claim_names:

@@ -37,7 +37,7 @@ from podscaler.api.schema import canonical
 from podscaler.api.text import json_text
 
 KIND = hpa.RESOURCE.kind
-STORED = "autoscaling/v2"
+STORED_API_VERSION = "autoscaling/v2"
 VERSIONS: dict[str, Version] = {
     f"{record.group}/{version.version}": version
     for record in (hpa_removed_versions.AUTOSCALING, hpa_removed_versions.EXTENSIONS)
@@ -47,7 +47,7 @@ VERSIONS: dict[str, Version] = {
 
 _V1_ANNOTATIONS = frozenset(hpa_annotations.MESSAGES)
 _ANNOTATIONS_READ = {
-    STORED: frozenset[str](),
+    STORED_API_VERSION: frozenset[str](),
     "autoscaling/v1": _V1_ANNOTATIONS,
     hpa_v2beta2.API_VERSION: hpa_annotations.RESERVED - _V1_ANNOTATIONS,
     hpa_v2beta1.API_VERSION: frozenset({hpa_annotations.BEHAVIOR}),
@@ -158,30 +158,30 @@ def _reference_losses(autoscaler: Object) -> Iterator[Loss]:
         yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")
 
 
-def _losses_between(old_form: Object, new_form: Object, version: str) -> list[Loss]:
-    """The losses between two stored forms; `new_form` is `old_form` converted to `version` and back."""
+def _losses_between(old_form: Object, new_form: Object, api_version: str) -> list[Loss]:
+    """The losses between two stored forms; `new_form` is `old_form` converted to `api_version` and back."""
     losses: list[Loss] = []
     for section, list_field in _METRIC_LISTS:
         old_part, new_part = {**old_form.get(section, {})}, {**new_form.get(section, {})}
         metrics = old_part.pop(list_field, None) or []
         returned_metrics = new_part.pop(list_field, None) or []
-        losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", version)
-        losses += _differences(old_part, new_part, section, version)
+        losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", api_version)
+        losses += _differences(old_part, new_part, section, api_version)
     return losses
 
 
-def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
+def _metric_losses(old: list[Object], new: list[Object], path: str, api_version: str) -> Iterator[Loss]:
     """Yields the losses in a list of metrics: whole metrics, fields of metrics, their order."""
     new_positions = _match_metrics(old, new)
     for index, new_position in enumerate(new_positions):
         if new_position is None:
-            yield Loss(f"{path}[{index}]", f"{version} has no place for it")
+            yield Loss(f"{path}[{index}]", f"{api_version} has no place for it")
         else:
-            yield from _differences(old[index], new[new_position], f"{path}[{index}]", version)
+            yield from _differences(old[index], new[new_position], f"{path}[{index}]", api_version)
     kept_positions = [new_position for new_position in new_positions if new_position is not None]
     if kept_positions != sorted(kept_positions):
         moves = [(position, index) for index, position in enumerate(new_positions) if position is not None]
-        old_indexes = [index for _, index in sorted(moves)]
+        old_indexes = [index for _, index in sorted(moves)]  # in the new order
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 
@@ -195,7 +195,7 @@ def _match_metrics(old: list[Object], new: list[Object]) -> list[int | None]:
     unmatched = set(range(len(new)))
     for metric_key in (_value_text, _metric_type):
         candidates: dict[str, list[int]] = defaultdict(list)
-        for position in sorted(unmatched, reverse=True):
+        for position in sorted(unmatched, reverse=True):  # so that `pop` returns the first one
             candidates[metric_key(new[position])].append(position)
         for index, metric in enumerate(old):
             if new_positions[index] is None and (positions_of_key := candidates[metric_key(metric)]):
@@ -208,24 +208,24 @@ def _metric_type(metric: Object) -> str:
     return str(metric.get("type", ""))
 
 
-def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
+def _differences(old: Any, new: Any, path: str, api_version: str) -> Iterator[Loss]:
     """Yields the losses of everything in `old` that is missing or different in `new`.
 
     Args:
-        old: a JSON value before the conversion to `version` and back.
+        old: a JSON value before the conversion to `api_version` and back.
         new: the value after it; None if it is missing.
         path: the path of the value.
-        version: the apiVersion, for the reason.
+        api_version: the version, for the reason.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
-            yield from _differences(value, new.get(key), f"{path}.{key}", version)
+            yield from _differences(value, new.get(key), f"{path}.{key}", api_version)
     elif isinstance(old, list) and isinstance(new, list):
         for index, value in enumerate(old):
-            yield from _differences(value, new[index] if index < len(new) else None, f"{path}[{index}]", version)
+            yield from _differences(value, new[index] if index < len(new) else None, f"{path}[{index}]", api_version)
     elif new is None:
         if old is not None:
-            yield Loss(path, f"{version} has no place for it")
+            yield Loss(path, f"{api_version} has no place for it")
     elif old != new:
         yield Loss(path, f"{_value_text(old)} becomes {_value_text(new)}")
 

@@ -1,6 +1,7 @@
 """Makes the CustomResourceDefinitions of podscaler's own kinds, which are in the group podscaler.dev.
 
-`pod_autoscaler` and `metric_source` call `definition`.
+`pod_autoscaler` and `metric_source` call `definition`. A new kind of ours: a module like these, which
+`podscaler.cli.commands.crd` prints.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Defaults are in
-`hpa_defaults`, validation in `hpa_validation`, the conversion of v1 in `hpa_v1`; older versions are in
-`hpa_removed_versions`, which replaces this record where they are served.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. Defaults are in `hpa_defaults`, validation in `hpa_validation`, the
+conversion of v1 in `hpa_v1`; older versions are in `hpa_removed_versions`, which replaces this record where they are
+served.
 
 Source: docs/spec/api.md.
 """
@@ -15,7 +16,7 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 
 def _to_storage(hpa: Object) -> Object:
-    """The stored form of a v2 object: without the annotations of older versions, with a complete status."""
+    """Makes a v2 object its stored form, in place: no annotations of older versions, a complete status; returns it."""
     hpa_annotations.remove_reserved(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
@@ -38,7 +39,7 @@ def _prepare_create(new: Object) -> None:
     hpa_defaults.set_status_defaults(new)
 
 
-def _complete_spec(hpa: Object) -> Object:
+def _completed_spec(hpa: Object) -> Object:
     """The spec with all defaults: an object stored through v1 may lack some, which is no change of the spec."""
     completed: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
     hpa_defaults.set_v2_defaults(completed)
@@ -95,7 +96,7 @@ RESOURCE = Resource(
         validate=hpa_validation.validate,
         validate_status=hpa_validation.validate_status,
         has_generation=True,
-        spec_of=_complete_spec,
+        spec_of=_completed_spec,
         seen_by_managers=_managed_form,
     ),
     printer=hpa_table.PRINTER,

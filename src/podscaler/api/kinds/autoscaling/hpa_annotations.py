@@ -3,8 +3,10 @@
     autoscaling.alpha.kubernetes.io/metrics: '[{"type":"Pods","pods":{"metricName":"qps",...}}]'      an object of v1
 
 Called by the conversions of those versions (`hpa_v1` and its like) and by `conversion`. The annotations (RESERVED)
-belong to the conversion: no version has one that its conversion does not write, and none is stored. Functions replace
-members of the given object, and never change the members' values.
+belong to the conversion: an object of any version has only those that its conversion writes, and stored objects have
+none. Functions replace members of the given object, and never change the members' values. To keep a new field of v2 in
+an older version: an annotation in RESERVED (and MESSAGES, if it is JSON); `conversion._ANNOTATIONS_READ` says which
+versions read it.
 
 The JSON in annotations is read as by Go: keys match in any case, unknown keys are skipped, null counts as absent,
 missing fields without `omitempty` get Go's zero. An annotation with a value of the wrong type counts as absent.

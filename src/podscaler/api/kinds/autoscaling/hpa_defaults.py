@@ -38,7 +38,10 @@ def cpu_utilization(target_pct: int) -> Object:
 
 
 def set_status_defaults(hpa: Object) -> None:
-    """Completes a v2 status as Go prints it, in place: desiredReplicas is always present, missing metrics are null."""
+    """Completes a v2 status as Go prints it, in place.
+
+    desiredReplicas is always present, currentReplicas only above 0; missing metrics and transition times are null.
+    """
     status = hpa.get("status") or {}
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)

@@ -4,7 +4,8 @@
     {"type": "Pods", "pods": {"metric": {"name": "qps"}, "target": {"type": "AverageValue", "averageValue": "10"}}}
 
 The annotations of autoscaling/v1 hold metrics in the flat form, too. The flat fields, their order (an annotation is
-text) and those that are always present come from `api.schema`; `_PATHS_IN_V2` has their paths in v2.
+text) and those that are always present come from `api.schema`; `_path_in_v2` has their paths in v2. Called by `hpa_v1`
+and `hpa_v2beta1`.
 
 Source: docs/spec/api.md 4 (Conversion): the table of shapes, and how the type of the target is rebuilt.
 """
@@ -59,12 +60,17 @@ def _source_to_v2(source_field: str, flat_source: Object, message: str) -> Objec
     """
     source: Object = {"target": {"type": _target_type(source_field, flat_source)}} if message == SPEC else {}
     for field, value in flat_source.items():
-        *parents, member = _PATHS_IN_V2.get(field, _AVERAGE_VALUE_PATHS[message])
+        *parents, member = _path_in_v2(field, message)
         parent = source.setdefault(parents[0], {}) if parents else source
         parent[member] = _reference(value) if field == "target" else value
     if message == SPEC and "averageValue" in flat_source and flat_source["targetValue"] == "0":
         del source["target"]["value"]
     return source
+
+
+def _path_in_v2(flat_field: str, message: str) -> tuple[str, ...]:
+    """The path in a source of v2 of a field of a flat source; `message` is SPEC or STATUS."""
+    return _AVERAGE_VALUE_PATHS[message] if flat_field == "averageValue" else _PATHS_IN_V2[flat_field]
 
 
 def _target_type(source_field: str, flat_source: Object) -> str:
@@ -94,7 +100,7 @@ def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
     """
     flat_source: Object = {}
     for field in _fields(flat_message):
-        *parents, member = _PATHS_IN_V2.get(field.name, _AVERAGE_VALUE_PATHS[message])
+        *parents, member = _path_in_v2(field.name, message)
         parent: Object = (source.get(parents[0]) or {}) if parents else source
         value: Any = parent.get(member)
         if field.name == "target":

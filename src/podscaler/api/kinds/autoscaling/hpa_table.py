@@ -1,7 +1,7 @@
 """The table that `kubectl get hpa` prints: `web  Deployment/web  cpu: 40%/80%  1  10  3  5d`.
 
-PRINTER is part of `hpa.RESOURCE`; `podscaler.cli.diagnosis.list_autoscalers` shows `targets`, too. A new column:
-in PRINTER and in `_cells`, in the same order.
+PRINTER is part of `hpa.RESOURCE`; `podscaler.cli.diagnosis.list_autoscalers` shows `targets`, too. A new column: in
+PRINTER and in `_cells`, in the same order. A new type of metric: _SOURCES and `_metric_text`.
 
 Source: docs/spec/api.md 7 (Table output).
 """

@@ -2,9 +2,9 @@
 
 Called by `hpa`, whose RESOURCE has it as hooks, and for autoscalers that no API server validates by `podscaler.lint`,
 `podscaler.explain` and `podscaler.controller.informers.custom_autoscaler`. Errors come in kube-apiserver's order. A new
-metric source: add it to `_METRIC_TYPES`, `_SOURCES` and `_source_errors`. A bound is also in `pod_autoscaler_schema`.
-Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects; their quantities were checked when they
-were decoded.
+metric source: add it to `_METRIC_TYPES`, `_SOURCES` and `_source_errors`, to `hpa_table` and to
+`pod_autoscaler_schema`, which has the bounds, too. Arguments of type `Object` are an autoscaler, or parts of one, as
+JSON objects; their quantities were checked when they were decoded.
 
 Source: docs/spec/api.md 2 (Validation).
 """
@@ -34,7 +34,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of the spec of an autoscaler to be stored."""
     spec, old_spec = new.get("spec") or {}, (old or {}).get("spec") or {}
     errors = _replica_order_errors(spec)
-    errors += _target_errors(spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef"))
+    errors += _scale_target_errors(spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef"))
     errors += _metrics_errors(spec, old_spec)
     errors += _behavior_errors(spec.get("behavior") or {}, "spec.behavior")
     return errors + _replica_bound_errors(spec, old_spec, is_update=old is not None)
@@ -48,22 +48,22 @@ def _replica_order_errors(spec: Object) -> list[FieldError]:
     return [invalid("spec.maxReplicas", max_replicas, "must be greater than or equal to `minReplicas`")]
 
 
-def _target_errors(target: Object, old_target: Object | None) -> list[FieldError]:
-    """Field errors of `scaleTargetRef`; `old_target` is the stored one, whose apiVersion may stay."""
+def _scale_target_errors(scale_target: Object, old_scale_target: Object | None) -> list[FieldError]:
+    """Field errors of `scaleTargetRef`; `old_scale_target` is the stored one, whose apiVersion may stay."""
     path = "spec.scaleTargetRef"
-    errors = references.kind_and_name_errors(target, path)
-    is_same_version = old_target is not None and all(
-        target.get(key, "") == old_target.get(key, "") for key in ("kind", "apiVersion")
+    errors = references.kind_and_name_errors(scale_target, path)
+    is_same_version = old_scale_target is not None and all(
+        scale_target.get(key, "") == old_scale_target.get(key, "") for key in ("kind", "apiVersion")
     )
-    return errors if is_same_version else errors + _target_version_errors(target, f"{path}.apiVersion")
+    return errors if is_same_version else errors + _scale_target_version_errors(scale_target, f"{path}.apiVersion")
 
 
-def _target_version_errors(target: Object, path: str) -> list[FieldError]:
-    """Errors of the target's apiVersion, which names a group for all kinds but ReplicationController."""
-    version = target.get("apiVersion", "")
+def _scale_target_version_errors(scale_target: Object, path: str) -> list[FieldError]:
+    """Errors of the scale target's apiVersion, which names a group for all kinds but ReplicationController."""
+    version = scale_target.get("apiVersion", "")
     if form_errors := references.api_version_errors(version, path):
         return form_errors
-    if target.get("kind") == "ReplicationController" or not _has_no_group(version):
+    if scale_target.get("kind") == "ReplicationController" or not _has_no_group(version):
         return []
     return [invalid(path, version, "apiVersion must specify API group")]
 
@@ -190,7 +190,7 @@ def _set_source_errors(metric_type: str, set_sources: list[str], path: str) -> l
     errors = []
     if expected_source and expected_source not in set_sources:
         errors.append(required(f"{path}.{expected_source}", "must populate information for the given metric source"))
-    if len(set_sources) != 1:
+    if len(set_sources) != 1:  # a single wrong source is reported only as the missing one above, as upstream
         other_sources = [source for source in set_sources if source != expected_source]
         errors += [
             forbidden(f"{path}.{other_source}", "must populate the given metric source only")

@@ -11,7 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 """A JSON schema, or a map of them."""
 
-MAX_TIMEOUT_S = 30
+TIMEOUT_MAX_S = 30
 DEFAULT_TIMEOUT_S = 5
 
 
@@ -54,8 +54,10 @@ def _url() -> Json:
     )
 
 
-def _address(port: int) -> Json:
-    return _text(f"host:port, usually of port {port}; an IPv6 address in brackets.", pattern="^[^/@ ]+:[0-9]{1,5}$")
+def _address(usual_port: int) -> Json:
+    return _text(
+        f"host:port, usually of port {usual_port}; an IPv6 address in brackets.", pattern="^[^/@ ]+:[0-9]{1,5}$"
+    )
 
 
 def _host() -> Json:
@@ -76,7 +78,7 @@ def _headers() -> Json:
     }
 
 
-_JSON_PATH = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
+_JSON_PATH_DESCRIPTION = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
 
 
 def _prometheus() -> Json:
@@ -194,7 +196,7 @@ def _http() -> Json:
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
         ("url",),
-        {"url": _url(), "jsonPath": _text(_JSON_PATH), "headers": _headers()},
+        {"url": _url(), "jsonPath": _text(_JSON_PATH_DESCRIPTION), "headers": _headers()},
     )
 
 
@@ -205,7 +207,7 @@ def _file() -> Json:
         ("path",),
         {
             "path": _text("The path, relative to the folder.", pattern="^[^/]", maxLength=4096),
-            "jsonPath": _text(_JSON_PATH),
+            "jsonPath": _text(_JSON_PATH_DESCRIPTION),
             "maxAgeSeconds": _integer("An older file is a failure; absent: any age.", minimum=1),
         },
     )
@@ -280,15 +282,15 @@ def _sections() -> dict[str, Json]:
     }
 
 
-TYPES = tuple(_sections())
+SYSTEM_TYPES = tuple(_sections())
 """The sections of the spec, of which exactly one is set."""
 
 
 def _spec() -> Json:
-    """The schema of the spec: one section for each type of source, of which exactly one is set."""
+    """The schema of the spec: the sections, of which exactly one is set, and what all types of systems share."""
     properties = {
         "timeoutSeconds": _integer(
-            "How long one read may take.", minimum=1, maximum=MAX_TIMEOUT_S, default=DEFAULT_TIMEOUT_S
+            "How long one read may take.", minimum=1, maximum=TIMEOUT_MAX_S, default=DEFAULT_TIMEOUT_S
         ),
         "credentials": _credentials(),
         "tls": _object(
@@ -305,10 +307,9 @@ def _spec() -> Json:
         ),
         **_sections(),
     }
-    exactly_one_rule = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
-    return _object(
-        "What is read, and how.", (), properties, (exactly_one_rule, f"must have exactly one of {', '.join(TYPES)}")
-    )
+    set_sections = ", ".join(f"has(self.{type_name})" for type_name in SYSTEM_TYPES)
+    exactly_one = (f"[{set_sections}].filter(x, x).size() == 1", f"must have exactly one of {', '.join(SYSTEM_TYPES)}")
+    return _object("What is read, and how.", (), properties, exactly_one)
 
 
 def _credentials() -> Json:
@@ -380,7 +381,7 @@ def root() -> Json:
         "spec": _spec(),
         "status": _status(),
     }
-    message = (
+    description = (
         "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
     )
-    return _object(message, ("spec",), properties)
+    return _object(description, ("spec",), properties)

@@ -4,8 +4,8 @@
 
 Called by `pod_autoscaler`. Types, required fields and list types come from `api.schema` (the facts about
 HorizontalPodAutoscaler). The bounds and defaults that kube-apiserver has in Go code for that kind are keywords here
-(`_FIELD_KEYWORDS`), and CEL rules where a keyword cannot express them. Only CEL of Kubernetes 1.28 and older is used.
-A new field: add its bounds to `_FIELD_KEYWORDS`.
+(`_FIELD_KEYWORDS`), and CEL rules where a keyword cannot express them. Only CEL of Kubernetes 1.28 and older is used. A
+new field: add its bounds to `_FIELD_KEYWORDS`, and print the file in deploy/crd again (`podscaler crd`).
 
 Source: docs/spec/api.md 1 (Types) and 2 (Validation).
 Differs: `spec.onMetricFailure` is ours (docs/metric-failures.md). Names of metrics and resources must be present, and
@@ -28,11 +28,11 @@ _SCALARS: Mapping[str, Json] = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
 }
-_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
-# _POSITIVE matches positive quantities (`0.5`, `100m`), _NOT_NEGATIVE also `0`.
-_QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
-_POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
-_NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
+_QUANTITY_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+_QUANTITY_SCHEMA: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+_POSITIVE_PATTERN = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_QUANTITY_SUFFIX}"
+_NOT_NEGATIVE_PATTERN = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_QUANTITY_SUFFIX}"
+"""Quantities that are strings: `0.5` and `100m`; with `_NOT_NEGATIVE_PATTERN` also `0`. `minimum` checks integers."""
 _SOURCE_FIELDS = {
     "ContainerResource": "containerResource",
     "External": "external",
@@ -61,8 +61,8 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     "CrossVersionObjectReference.name": {"minLength": 1},
     "MetricSpec.type": {"enum": list(_SOURCE_FIELDS)},
     "MetricTarget.type": {"enum": ["Utilization", "Value", "AverageValue"]},
-    "MetricTarget.value": {"pattern": _POSITIVE, "minimum": 1},
-    "MetricTarget.averageValue": {"pattern": _POSITIVE, "minimum": 1},
+    "MetricTarget.value": {"pattern": _POSITIVE_PATTERN, "minimum": 1},
+    "MetricTarget.averageValue": {"pattern": _POSITIVE_PATTERN, "minimum": 1},
     "MetricTarget.averageUtilization": {"minimum": 1},
     "MetricIdentifier.name": {"minLength": 1},
     "ResourceMetricSource.name": {"minLength": 1},
@@ -71,7 +71,7 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     "HPAScalingRules.stabilizationWindowSeconds": {"minimum": 0, "maximum": hpa_validation.WINDOW_MAX_S},
     "HPAScalingRules.selectPolicy": {"enum": ["Disabled", "Max", "Min"]},
     "HPAScalingRules.policies": {"minItems": 1, "maxItems": _POLICIES_MAX},
-    "HPAScalingRules.tolerance": {"pattern": _NOT_NEGATIVE, "minimum": 0},
+    "HPAScalingRules.tolerance": {"pattern": _NOT_NEGATIVE_PATTERN, "minimum": 0},
     "HPAScalingPolicy.type": {"enum": ["Percent", "Pods"]},
     "HPAScalingPolicy.value": {"minimum": 1},
     "HPAScalingPolicy.periodSeconds": {"minimum": 1, "maximum": hpa_validation.PERIOD_MAX_S},
@@ -83,7 +83,7 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
 }
 """`Message.field` -> the keywords of its schema besides the type: bounds as in `hpa_validation`, and defaults."""
 
-_ONE_OF_TWO = "has(self.{0}) != has(self.{1})"
+_ONE_OF_TWO_RULE = "has(self.{0}) != has(self.{1})"
 """The CEL rule that exactly one of two members is set."""
 _MESSAGE_RULES: Mapping[str, list[Json]] = {
     "HorizontalPodAutoscalerSpec": [
@@ -117,15 +117,15 @@ _MESSAGE_RULES: Mapping[str, list[Json]] = {
     ],
 }
 """Message -> the CEL rules (x-kubernetes-validations) of its schema."""
-_DURATION: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
-_ON_METRIC_FAILURE: Json = {
+_DURATION_SCHEMA: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
+_ON_METRIC_FAILURE_SCHEMA: Json = {
     "type": "object",
     "description": "What happens when metrics cannot be read; without it, the same as for a HorizontalPodAutoscaler.",
     "properties": {
         "keepLastFor": {
             "description": "For how long a metric that cannot be read counts with its last value, such as 5m; at most "
             "24h.",
-            **_DURATION,
+            **_DURATION_SCHEMA,
             "x-kubernetes-validations": [
                 _rule(
                     "duration(self) > duration('0s') && duration(self) <= duration('24h')",
@@ -151,7 +151,7 @@ _ON_METRIC_FAILURE: Json = {
                 },
                 "after": {
                     "description": "For how long no metric can be read before they apply, such as 10m; 24h at most.",
-                    **_DURATION,
+                    **_DURATION_SCHEMA,
                     "default": hpa_defaults.FALLBACK_AFTER,
                     "x-kubernetes-validations": [_rule("duration(self) <= duration('24h')", "must be 24h at most")],
                 },
@@ -161,11 +161,11 @@ _ON_METRIC_FAILURE: Json = {
 }
 _TARGET_RULES: Mapping[str, Json] = {
     "ResourceMetricSource": _rule(
-        _ONE_OF_TWO.format("averageUtilization", "averageValue"),
+        _ONE_OF_TWO_RULE.format("averageUtilization", "averageValue"),
         "must set either a target raw value or a target utilization, and not both",
     ),
     "ContainerResourceMetricSource": _rule(
-        _ONE_OF_TWO.format("averageUtilization", "averageValue"),
+        _ONE_OF_TWO_RULE.format("averageUtilization", "averageValue"),
         "must set either a target raw value or a target utilization, and not both",
     ),
     "PodsMetricSource": _rule("has(self.averageValue)", "must specify a positive target averageValue"),
@@ -173,7 +173,7 @@ _TARGET_RULES: Mapping[str, Json] = {
         "has(self.value) || has(self.averageValue)", "must set either a target value or averageValue"
     ),
     "ExternalMetricSource": _rule(
-        _ONE_OF_TWO.format("value", "averageValue"),
+        _ONE_OF_TWO_RULE.format("value", "averageValue"),
         "must set either a target value for metric or a per-pod target, and not both",
     ),
 }
@@ -183,7 +183,7 @@ _TARGET_RULES: Mapping[str, Json] = {
 def root() -> Json:
     """The schema of the whole object, as a new copy."""
     spec = _message_schema(f"{_V2}HorizontalPodAutoscalerSpec")
-    spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE
+    spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE_SCHEMA
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
@@ -191,11 +191,11 @@ def root() -> Json:
         "spec": spec,
         "status": _message_schema(f"{_V2}HorizontalPodAutoscalerStatus"),
     }
-    message = (
+    description = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
         "HorizontalPodAutoscaler, and what happens when metrics fail."
     )
-    return copy.deepcopy({"type": "object", "description": message, "required": ["spec"], "properties": properties})
+    return copy.deepcopy({"type": "object", "description": description, "required": ["spec"], "properties": properties})
 
 
 def _message_schema(message: str) -> Json:
@@ -256,7 +256,7 @@ def _element_schema(field: Field) -> Json:
     if field.is_scalar:
         return dict(_SCALARS[field.type])
     if field.type == schema.QUANTITY:
-        return dict(_QUANTITY)
+        return dict(_QUANTITY_SCHEMA)
     if field.type == schema.TIME:
         return {"type": "string", "format": "date-time"}
     return _message_schema(field.type)

@@ -1,9 +1,9 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
-`podscaler.controlplane.admission.certificate_admission` fills in the user and the times of conditions;
-`podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are parsed with the package
-cryptography, which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` fills in the
+user and the times of conditions; `podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are
+parsed with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and the value in the message about a changed condition.
@@ -54,9 +54,9 @@ _USAGES: Final = (
 )
 _LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
 _STATUSES: Final = ("False", "True", "Unknown")
-_CONDITIONS: Final = "status.conditions"
+_CONDITIONS_PATH: Final = "status.conditions"
 _BOTH_DECISIONS: Final = '{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}'
-_ONE_DECISION: Final = (
+_ONE_DECISION_MESSAGE: Final = (
     'must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
 )
 
@@ -93,18 +93,18 @@ def condition_types(request: Object) -> list[str]:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a new or changed CertificateSigningRequest; its spec never changes."""
-    return _errors(new, old)
+    return _write_errors(new, old)
 
 
 def _validate_status(new: Object, old: Object | None) -> list[FieldError]:
-    return _errors(new, old, sets_certificate=True)
+    return _write_errors(new, old, sets_certificate=True)
 
 
 def _validate_approval(new: Object, old: Object | None) -> list[FieldError]:
-    return _errors(new, old, sets_approval=True)
+    return _write_errors(new, old, sets_approval=True)
 
 
-def _errors(
+def _write_errors(
     new: Object, old: Object | None, *, sets_certificate: bool = False, sets_approval: bool = False
 ) -> list[FieldError]:
     """Field errors of a new or changed request.
@@ -120,7 +120,7 @@ def _errors(
         return errors
     for condition_type in (APPROVED, DENIED, FAILED):
         if len(_conditions_of_type(new, condition_type)) < len(_conditions_of_type(old, condition_type)):
-            errors.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{condition_type}"'))
+            errors.append(forbidden(_CONDITIONS_PATH, f'updates may not remove a condition of type "{condition_type}"'))
     if not sets_approval:
         errors += [
             error for condition_type in (APPROVED, DENIED) for error in _approval_errors(new, old, condition_type)
@@ -172,13 +172,14 @@ def _condition_errors(request: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     earlier_types: set[str] = set()
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
-        condition_type, status, path = condition.get("type", ""), condition.get("status", ""), f"{_CONDITIONS}[{index}]"
+        condition_type, status = condition.get("type", ""), condition.get("status", "")
+        path = f"{_CONDITIONS_PATH}[{index}]"
         allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _STATUSES
         errors += checks.present(condition_type, f"{path}.type")
         errors += checks.required_one_of(status, f"{path}.status", allowed)
         errors += checks.not_repeated(condition_type, f"{path}.type", earlier_types)
     if {APPROVED, DENIED} <= earlier_types:
-        errors.append(invalid(_CONDITIONS, _BOTH_DECISIONS, _ONE_DECISION))
+        errors.append(invalid(_CONDITIONS_PATH, _BOTH_DECISIONS, _ONE_DECISION_MESSAGE))
     return errors
 
 
@@ -210,9 +211,9 @@ def _approval_errors(new: Object, old: Object, condition_type: str) -> list[Fiel
     """Field errors of an update that adds or changes conditions of a type, outside of the subresource `approval`."""
     old_conditions, new_conditions = _conditions_of_type(old, condition_type), _conditions_of_type(new, condition_type)
     if len(new_conditions) > len(old_conditions):
-        return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{condition_type}"')]
+        return [forbidden(_CONDITIONS_PATH, f'updates may not add a condition of type "{condition_type}"')]
     if len(new_conditions) == len(old_conditions) and not semantics.same(old_conditions, new_conditions):
-        return [forbidden(_CONDITIONS, f'updates may not modify a condition of type "{condition_type}"')]
+        return [forbidden(_CONDITIONS_PATH, f'updates may not modify a condition of type "{condition_type}"')]
     return []
 
 
@@ -225,7 +226,7 @@ def _prepare_update(new: Object, old: Object) -> None:
     new["spec"], new["status"] = old["spec"], old.get("status") or {}
 
 
-def _prepare_status(new: Object, old: Object) -> None:
+def _prepare_status_update(new: Object, old: Object) -> None:
     """Keeps the spec, and the conditions of approval unless their number changes (a field error), in place."""
     new["spec"] = old["spec"]
     for condition_type in (APPROVED, DENIED):
@@ -276,7 +277,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
-        prepare_status_update=_prepare_status,
+        prepare_status_update=_prepare_status_update,
         prepare_subresource_update={APPROVAL: _prepare_approval},
         validate=validate,
         validate_status=_validate_status,

@@ -1,6 +1,7 @@
 """Resource definition of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
 
-CONFIG_MAP, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+CONFIG_MAP, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """

@@ -2,9 +2,10 @@
 
 The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, ...), and in validation: the newer one
 requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
-fields of core/v1 in both.
+fields of core/v1 in both. A new field: an entry of _NAMES_IN_EVENTS_V1, which conversion copies.
 
-RESOURCE and EVENTS_V1 register the functions of this module; `api.kinds.catalog` lists them for the API server.
+RESOURCE and EVENTS_V1 register the functions of this module as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists them for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1 and events.k8s.io/v1;
 kube-apiserver's messages.

@@ -1,7 +1,8 @@
 """Resource definition of Lease (coordination.k8s.io/v1): defaults, validation, table.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. It is the
-smallest definition of a kind with validation, and so an example for a new one.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. It is the smallest definition of a kind with validation, and so an
+example for a new one.
 
 Source: recorded responses (tests/conformance/golden); the API reference of coordination.k8s.io/v1.
 """

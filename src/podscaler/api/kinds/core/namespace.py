@@ -1,7 +1,8 @@
 """The records of Namespace and ServiceAccount (core/v1).
 
-RESOURCE and SERVICE_ACCOUNT register the functions of this module; `api.kinds.catalog` lists them for the API server.
-`podscaler.controlplane.controllers.gc.namespace_deletion` deletes the objects of a namespace that is Terminating.
+RESOURCE and SERVICE_ACCOUNT register the functions of this module as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists them for the API server. `podscaler.controlplane.controllers.gc.namespace_deletion` deletes
+the objects of a namespace that is Terminating.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """

@@ -1,7 +1,7 @@
 """Resource definition of Secret (core/v1): defaults, validation, and the warning about a certificate of another key.
 
-SECRET, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new type of
-Secret with required keys: add it to `_REQUIRED_KEYS`.
+SECRET, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. A new type of Secret with required keys: add it to `_REQUIRED_KEYS`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1; messages of Go's crypto/tls, which
 kube-apiserver returns as the warning.
@@ -63,6 +63,7 @@ def _warnings(new: Object, _old: Object | None) -> list[str]:
     if new.get("type") != _TLS:
         return []
     data = new.get("data") or {}
+    # decoding has checked the base64
     certificate, key = (base64.b64decode(data.get(data_key) or "") for data_key in _REQUIRED_KEYS[_TLS])
     message = key_pair_error(certificate, key)
     return [message] if message else []

@@ -1,6 +1,7 @@
 """Resource definition of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1; recorded responses of kube-apiserver (tests/conformance/recorded).
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.

@@ -1,6 +1,7 @@
 """Resource definition of EndpointSlice (discovery.k8s.io/v1).
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of discovery.k8s.io/v1. Differs: of an endpoint only the addresses are validated, of a port
 only the name's uniqueness and the protocol.

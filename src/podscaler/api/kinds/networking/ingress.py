@@ -1,7 +1,8 @@
 """Resource definition of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves it.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. In these
-functions `path` is the path of a field (`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. In these functions `path` is the path of a field
+(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """

@@ -1,7 +1,7 @@
 """Resource definition of IngressClass (networking.k8s.io/v1): the name of a controller of ingresses.
 
-No controller of ingresses runs in the control plane. RESOURCE, at the end, registers the functions above it;
-`api.kinds.catalog` lists it for the API server.
+No controller of ingresses runs in the control plane. RESOURCE, at the end, registers the functions above it as hooks,
+which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """

@@ -1,6 +1,7 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -14,7 +15,7 @@ from podscaler.api.resource import checks, label_selector, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
-_TYPES = ("Ingress", "Egress")
+_POLICY_TYPES = ("Ingress", "Egress")
 
 
 def set_defaults(policy: Object) -> None:
@@ -39,9 +40,9 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
     """Field errors of `policyTypes`."""
-    if len(types) > len(_TYPES):
+    if len(types) > len(_POLICY_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
-    return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _TYPES))
+    return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _POLICY_TYPES))
 
 
 def _rule_errors(rule: Object, path: str, *, peers_field: str) -> list[FieldError]:

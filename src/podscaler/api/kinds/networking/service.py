@@ -3,7 +3,8 @@
 The control plane allocates addresses and node ports, and writes them through the subresource `address`; no other write
 changes an address that is set.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.

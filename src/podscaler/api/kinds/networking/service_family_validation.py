@@ -14,7 +14,7 @@ from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 _FAMILIES = ("IPv4", "IPv6")
-_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _ADDRESSES_MAX = 2
 _CLUSTER_IPS_PATH, _POLICY_PATH = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
@@ -53,7 +53,7 @@ def _family_errors(spec: Object) -> list[FieldError]:
             checks.one_of(family, item_path, _FAMILIES) + checks.not_repeated(family, item_path, earlier_families)
         ),
     )
-    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY_PATH, _POLICIES)
+    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY_PATH, _FAMILY_POLICIES)
 
 
 def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
@@ -127,7 +127,7 @@ def set_defaults(spec: Object) -> None:
     """
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack")
-        families = list(spec.get("ipFamilies") or _FAMILIES[:1])
+        families = list(spec.get("ipFamilies") or ["IPv4"])
         other_families = [] if policy == "SingleStack" else [family for family in _FAMILIES if family not in families]
         spec["ipFamilies"] = families + other_families
         return

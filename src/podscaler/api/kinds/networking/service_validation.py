@@ -18,12 +18,12 @@ from podscaler.api.resource.resources import Object
 
 _NODE_PORT_MIN = 30_000
 _NODE_PORT_MAX = 32_767
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
-_ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
+_ONLY_LOAD_BALANCERS_MESSAGE = "may only be used when `type` is 'LoadBalancer'"
 _AFFINITY_TIMEOUT_MAX_S = 86_400
 """The longest time for which a client may stay at one endpoint: a day."""
 
@@ -36,14 +36,14 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += _port_errors(spec.get("ports") or [], has_node_ports=has_node_ports)
     errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_errors(spec)
-    errors += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
+    errors += checks.one_of(spec.get("type", ""), "spec.type", _SERVICE_TYPES)
     errors += _cluster_ip_errors(spec)
     errors += _external_errors(spec)
     errors += traffic_errors(spec)
     errors += _load_balancer_errors(spec, old_spec or {})
     if old_spec is not None and not errors:
         errors += _change_errors(spec, old_spec)
-    return errors or allocation_errors(spec, old_spec, allocates_ports=False)  # of ports: `validate_allocation`
+    return errors or allocation_errors(spec, old_spec, allocates_ports=False)  # `validate_allocation` checks ports
 
 
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
@@ -117,9 +117,10 @@ def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError
         if (protocol, number) not in protocols_and_numbers[:index]:
             continue
         if field == "port":
+            # upstream compares ports by a ServicePort with only protocol and port, and shows that one
             shown_port = {"protocol": protocol, "port": number, "targetPort": 0}
             errors.append(duplicate(f"spec.ports[{index}]", go_struct.printed(shown_port, "core/v1.ServicePort")))
-        elif number:
+        elif number:  # 0: no node port is named
             errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
     return errors
 
@@ -183,10 +184,10 @@ def _load_balancer_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """The errors of the fields for load balancers, and of trafficDistribution."""
     # the path is kube-apiserver's
     source_ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
-    errors = [forbidden(path, _ONLY_LOAD_BALANCERS)] if source_ranges and not _is_load_balancer(spec) else []
+    errors = [forbidden(path, _ONLY_LOAD_BALANCERS_MESSAGE)] if source_ranges and not _is_load_balancer(spec) else []
     errors += checks.each_well_formed((source_range.strip() for source_range in source_ranges), path, _range_messages)
     if spec.get("allocateLoadBalancerNodePorts") is not None and not _is_load_balancer(spec):
-        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_LOAD_BALANCERS))
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_LOAD_BALANCERS_MESSAGE))
     errors += _class_errors(spec, old_spec)
     return errors + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
 
@@ -202,7 +203,7 @@ def _class_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     if _is_load_balancer(old_spec) and _is_load_balancer(spec) and class_name != old_spec.get("loadBalancerClass"):
         return [invalid(path, class_name, "may not change once set")]
     if class_name is not None and not _is_load_balancer(spec):
-        return [forbidden(path, _ONLY_LOAD_BALANCERS)]
+        return [forbidden(path, _ONLY_LOAD_BALANCERS_MESSAGE)]
     return checks.well_formed(class_name, path, names.label_key_errors)
 
 

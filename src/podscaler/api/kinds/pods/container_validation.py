@@ -2,8 +2,9 @@
 
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
 check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`; a new
-kind of handler: _HANDLERS and `_action_errors`. An `Object` is the part of an API object that the name of the argument
-says, as a JSON object after defaulting; `path` is its path in errors. Quantities were checked when they were decoded.
+kind of handler: _HANDLER_TYPES and `_action_errors`. An `Object` is the part of an API object that the name of the
+argument says, as a JSON object after defaulting; `path` is its path in errors. Quantities were checked when they were
+decoded.
 
 Source: kube-apiserver's messages (tests/conformance/golden; the API reference of core/v1).
 Differs: the time of a `sleep` hook is not compared with the grace period of the pod.
@@ -25,7 +26,7 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_HANDLER_TYPES = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")
 _HEADER_NAME = re.compile(r"[-A-Za-z0-9]+")
 _HEADER_NAME_MESSAGE = (
@@ -157,7 +158,7 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
     """Errors of a probe or hook, which must have exactly one action; of several, only the first is checked."""
-    set_types = [name for name in _HANDLERS if handler.get(name) is not None]
+    set_types = [name for name in _HANDLER_TYPES if handler.get(name) is not None]
     if not set_types:
         return [required(path, "must specify a handler type")]
     handler_type, *other_types = set_types
@@ -166,12 +167,12 @@ def _handler_errors(handler: Object, path: str) -> list[FieldError]:
 
 
 def _action_errors(handler_type: str, action: Object, path: str) -> list[FieldError]:
-    """Field errors of the action of a probe or hook; `handler_type` is one of _HANDLERS."""
+    """Field errors of the action of a probe or hook; `handler_type` is one of _HANDLER_TYPES."""
     if handler_type == "exec":
         return checks.present(action.get("command"), f"{path}.command")
     if handler_type == "sleep":
         seconds = action.get("seconds", 0)
-        return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
+        return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")  # 0 is valid, too
     port_errors = ports.target_errors(action.get("port", 0), f"{path}.port")
     if handler_type != "httpGet":
         return port_errors

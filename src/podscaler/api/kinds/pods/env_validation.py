@@ -52,7 +52,7 @@ def env_from_errors(items: list[Object], path: str) -> list[FieldError]:
 
 
 def _value_source_errors(source: Object, value: str, path: str) -> list[FieldError]:
-    """Errors of `valueFrom` at `path`, which has exactly one source; `value` is that of the variable, maybe empty."""
+    """Errors of `valueFrom` at `path`, which must have exactly one source; `value` is the variable's, maybe empty."""
     set_sources = [name for name in _SOURCES if source.get(name) is not None]
     errors = [error for name in set_sources for error in _reference_errors(name, source[name], f"{path}.{name}")]
     if not set_sources:

@@ -1,7 +1,8 @@
 """Resource definition of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A field of the
-spec that updates may change: an entry of _MUTABLE_FIELDS (kube-apiserver's message names it as well).
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. A field of the spec that updates may change: an entry of
+_MUTABLE_FIELDS (kube-apiserver's message names it as well).
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's messages.
 Differs: an update may also raise or remove activeDeadlineSeconds.

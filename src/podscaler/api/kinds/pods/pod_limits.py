@@ -4,7 +4,7 @@ Called by `podscaler.controlplane.admission.limit_ranges`, also for the requests
 only checked, and by `podscaler.lint.model.workloads`. A new type of items: a case in `violations`. An item of
 `spec.limits` of a LimitRange has a type (Container, Pod, PersistentVolumeClaim) and amounts by resource name: `min`,
 `max`, `default`, `defaultRequest`, `maxLimitRequestRatio`. Requests that a LimitRange sets count for autoscalers, whose
-utilization targets are in percent of requests.
+utilization targets are in percent of requests. Quantities were checked when they were decoded.
 
 Source: Kubernetes' admission plugin LimitRanger, its annotation and its messages.
 """

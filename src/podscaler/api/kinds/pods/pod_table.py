@@ -159,7 +159,7 @@ def _summarize_containers(summary: _Summary, status: Object) -> None:
 
     A pod of which some containers have completed and others run is Running, or NotReady.
     """
-    restarts = summary.sidecar_restarts
+    restarts = replace(summary.sidecar_restarts)  # a copy, to which those of containers are added
     is_running = False
     for container_status in reversed(status.get("containerStatuses") or []):  # so that the first one sets the status
         restarts.add(container_status)

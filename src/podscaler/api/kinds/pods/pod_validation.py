@@ -26,9 +26,10 @@ _INT32_MAX = 2**31 - 1
 _NAMESERVERS_MAX = 3
 _SEARCHES_MAX = 32
 _SEARCHES_MAX_CHARACTERS = 2048
+"""Bounds of `dnsConfig`; the search domains are counted together, with a space between two."""
 _LABEL_TEXT = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
-_SEARCH = re.compile(_SEARCH_TEXT)
+_SEARCH_DOMAIN = re.compile(_SEARCH_TEXT)
 _SEARCH_MESSAGE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start"
     f" and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SEARCH_TEXT}')"
@@ -187,7 +188,7 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _search_errors(searches: list[str], path: str) -> list[FieldError]:
-    """Errors of the DNS search paths: their number, their length together, the form of each."""
+    """Errors of the DNS search domains (`searches`): their number, their length together, the form of each."""
     count_message = f"must not have more than {_SEARCHES_MAX} search paths"
     errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, count_message)
     size_message = (
@@ -199,4 +200,4 @@ def _search_errors(searches: list[str], path: str) -> list[FieldError]:
 
 
 def _search_messages(domain: str) -> list[str]:
-    return [] if not domain or _SEARCH.fullmatch(domain) else [_SEARCH_MESSAGE]
+    return [] if not domain or _SEARCH_DOMAIN.fullmatch(domain) else [_SEARCH_MESSAGE]

@@ -21,7 +21,7 @@ _DEPRECATED_LABELS = {
 }
 """Deprecated label of nodes -> (the release that deprecated it, its replacement)."""
 _DEPRECATED_VOLUMES = {"gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
-_NO_SELECTOR = "a null labelSelector results in matching no pod"
+_NO_SELECTOR_WARNING = "a null labelSelector results in matching no pod"
 
 
 def of_pod(new: Object, _old: Object | None) -> list[str]:
@@ -46,7 +46,7 @@ def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
         if key in _DEPRECATED_LABELS:
             yield f"{item_path}.topologyKey: {key} is {_deprecation(key)}"
         if constraint.get("labelSelector") is None:
-            yield f"{item_path}.labelSelector: {_NO_SELECTOR}"
+            yield f"{item_path}.labelSelector: {_NO_SELECTOR_WARNING}"
     yield from _volume_warnings(spec, path)
     yield from _duplicate_warnings(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
     yield from _secret_reference_warnings(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
@@ -86,11 +86,11 @@ def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     """Yields warnings about affinity terms without label selector, which match no pod."""
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
-            yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
+            yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR_WARNING}"
     for index, preferred in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
         if (preferred.get("podAffinityTerm") or {}).get("labelSelector") is None:
             field_path = f"{path}.{scheduling_validation.PREFERRED}[{index}].podAffinityTerm"
-            yield f"{field_path}.labelSelector: {_NO_SELECTOR}"
+            yield f"{field_path}.labelSelector: {_NO_SELECTOR_WARNING}"
 
 
 def _volume_warnings(spec: Object, path: str) -> Iterator[str]:
@@ -160,7 +160,8 @@ def _port_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
 def _port_conflict(port: Object, other_port: Object) -> str:
     """The kind of conflict between two definitions of a containerPort and protocol; empty if they do not conflict.
 
-    Ambiguous: the same host port, once on one address of the host and once on all (without hostIP).
+    Overlapping: at least one has no host port. Ambiguous: the same host port, once on one address of the host and once
+    on all (without hostIP).
     """
     host_port, other_host_port = port.get("hostPort", 0), other_port.get("hostPort", 0)
     host_ip, other_host_ip = port.get("hostIP", ""), other_port.get("hostIP", "")

@@ -1,7 +1,8 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
 Called by `pod_validation`; `pod_warnings` uses REQUIRED and PREFERRED, the fields of an affinity with its terms.
-Arguments of type `Object` are constraints, or parts of one, as JSON objects; `path` is the path of that part.
+Arguments of type `Object` are constraints, or parts of one, as JSON objects; `path` is the path of that part. A new
+constraint: a function here, which `pod_validation.validate_spec` calls.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.
@@ -108,7 +109,7 @@ def _label_key_errors(term_or_constraint: Object, field: str, path: str) -> list
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the topology spread constraints at `path`; of two with equal key and action, of the first."""
+    """The field errors of topology spread constraints; of two with equal key and action, the first has one."""
     keys_and_actions = [
         (constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints
     ]

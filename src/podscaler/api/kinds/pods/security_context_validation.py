@@ -1,7 +1,8 @@
 """Validates the security contexts of a pod and of its containers: ids, sysctls, seccomp and AppArmor profiles.
 
-Called by `pod_validation` and `container_validation`. An `Object` is the part of an API object that the name of the
-argument says, as a JSON object; `path` is its path in errors.
+Called by `pod_validation` and `container_validation`. A new field: a check in `pod_errors` or `container_errors`. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: options for Windows are not checked; privileged containers are allowed, as their processes get no privileges.

@@ -1,8 +1,8 @@
 """Resource definitions of ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1).
 
-POLICY and BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them, and
-`podscaler.controlplane.apiserver.webhooks.admission_policies` applies them. `admission_expressions` compiles
-expressions. A new field with an expression: a check in `_expression_errors`.
+POLICY and BINDING, at the end, register the functions above them as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists them, and `podscaler.controlplane.apiserver.webhooks.admission_policies` applies them.
+`admission_expressions` compiles expressions. A new field with an expression: a check in `_expression_errors`.
 
 Source: kube-apiserver's defaults and validation of the group. Differs: expressions that an update keeps are checked
 again; types of the expressions are not checked against the schemas of objects (`status.typeChecking` stays empty).
@@ -27,7 +27,7 @@ _UNSET: Final = "<unset>"
 _AUDIT_ANNOTATIONS_MAX: Final = 20
 _VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_VALIDATION_ACTIONS: Final = ("Audit", "Deny", "Warn")
 _LINE_BREAKS: Final = re.compile(r"[\n\r]")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
@@ -220,7 +220,7 @@ def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     earlier_actions: set[str] = set()
     for index, action in enumerate(actions):
-        errors += checks.one_of(action, f"{path}[{index}]", _ACTIONS)
+        errors += checks.one_of(action, f"{path}[{index}]", _VALIDATION_ACTIONS)
         errors += checks.not_repeated(action, f"{path}[{index}]", earlier_actions)
     message = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "

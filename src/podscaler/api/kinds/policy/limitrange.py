@@ -1,8 +1,9 @@
 """Resource definition of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
 `spec.limits` is a list of items; each has a type (such as Container) and, by resource name, the amounts `min`, `max`,
-`default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it;
-`api.kinds.catalog` lists it for the API server.
+`default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it as hooks,
+which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. Quantities were checked when
+they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -16,7 +17,7 @@ from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
-_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+_LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 _ORDER_RULES = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
@@ -67,7 +68,7 @@ def _item_errors(limit_item: Object, path: str, earlier_types: set[str]) -> list
 
 def _type_messages(limit_type: str) -> list[str]:
     """The messages about an invalid type: neither a standard one nor one with a domain."""
-    is_supported = "/" in limit_type or limit_type in _TYPES
+    is_supported = "/" in limit_type or limit_type in _LIMIT_TYPES
     if messages := names.label_key_errors(limit_type):
         return messages
     return [] if is_supported else ["must be a standard limit type or fully qualified"]

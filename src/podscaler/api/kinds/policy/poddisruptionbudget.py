@@ -1,8 +1,8 @@
 """Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
 `podscaler.controlplane.controllers.apps.disruption` writes its status; `podscaler.controlplane.registry.evictions`
-reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for
-the API server.
+reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it as hooks, which
+`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
@@ -15,7 +15,7 @@ from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource import checks, go_struct, label_selector, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _NOT_SET = "N/A"
 
@@ -41,7 +41,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
             errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
     errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    return errors + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES)
+    return errors + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION_POLICIES)
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:

@@ -1,7 +1,8 @@
 """Resource definition of PriorityClass (scheduling.k8s.io/v1), the priority of pods, which scheduling here ignores.
 
 `podscaler.controlplane.admission.pod_classes` sets priorities of pods, and creates the classes of SYSTEM. RESOURCE, at
-the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+the end, registers the functions above it as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists
+it for the API server.
 
 Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -29,7 +30,7 @@ SYSTEM: dict[str, Object] = {
     },
 }
 """Name -> the class, without metadata, of those that the API server creates in every cluster."""
-_POLICIES = ("PreemptLowerPriority", "Never")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def set_defaults(priority_class: Object) -> None:
@@ -56,7 +57,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     elif priority > _USER_VALUE_MAX and name not in SYSTEM:
         message = f"maximum allowed value of a user defined priority is {_USER_VALUE_MAX}"
         errors.append(forbidden("value", message))
-    return errors + checks.one_of(preemption_policy, "preemptionPolicy", _POLICIES)
+    return errors + checks.one_of(preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
 
 
 def _immutable_error(name: str, value: Any) -> FieldError:

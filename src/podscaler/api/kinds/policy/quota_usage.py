@@ -3,7 +3,8 @@
 `podscaler.controlplane.admission.resource_quotas` measures the object of each write;
 `podscaler.controlplane.controllers.cluster.resource_quota` sums up all objects of a namespace. Each kind has one
 `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the count is limited: a subclass, and an entry of
-_EVALUATORS. Objects are JSON objects of the API; nothing is changed.
+_EVALUATORS. A new scope: a case in `is_in_scope`, and in `resourcequota`. Objects are JSON objects of the API; nothing
+is changed, and their quantities were checked when they were decoded.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
@@ -41,7 +42,7 @@ _POD_NAMES: Final = frozenset(
     }
 )
 """Names that pods use, besides those of huge pages and extended resources."""
-_HUGE_PAGES: Final = "hugepages-"
+_HUGE_PAGES_PREFIX: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
 """Between a storage class and a name of _CLAIM_NAMES: the use of this class."""
 _CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
@@ -94,6 +95,7 @@ class _PodEvaluator(QuotaEvaluator):
     """Measures pods by requests and limits; finished pods use nothing but their count."""
 
     def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """The names about pods, also those of huge pages and extended resources."""
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
@@ -131,13 +133,13 @@ class _PodEvaluator(QuotaEvaluator):
         spec, required_names = obj.get("spec") or {}, _MUST_BE_DECLARED & frozenset(required)
         if spec.get("resources"):
             return ""
-        containers_by_name: dict[str, list[str]] = {}
+        containers_by_amount: dict[str, list[str]] = {}
         for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
             container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
             for name in required_names - container_amounts.keys():
-                containers_by_name.setdefault(name, []).append(container.get("name", ""))
+                containers_by_amount.setdefault(name, []).append(container.get("name", ""))
         missing_texts = []
-        for name, containers in sorted(containers_by_name.items()):
+        for name, containers in sorted(containers_by_amount.items()):
             missing_texts.append(f"{name} for: {','.join(sorted(set(containers)))}")
         return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
@@ -325,7 +327,7 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     """
     usage = {"pods": _ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
+        if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES_PREFIX):
             usage |= {name: amount, f"requests.{name}": amount}
         elif names.is_extended_resource(name):
             usage[f"requests.{name}"] = amount
@@ -334,7 +336,7 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
 
 def _is_extended(name: str) -> bool:
     """Whether a name of a quota is about huge pages or an extended resource."""
-    is_huge = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    is_huge = name.startswith((_HUGE_PAGES_PREFIX, f"requests.{_HUGE_PAGES_PREFIX}"))
     return is_huge or (name.startswith("requests.") and not names.is_native_resource(name))
 
 

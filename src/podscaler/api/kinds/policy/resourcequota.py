@@ -1,7 +1,8 @@
 """Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures its use.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new scope: an
-entry of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. Quantities were checked when they were decoded. A new scope: an entry
+of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """

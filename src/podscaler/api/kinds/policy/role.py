@@ -1,7 +1,8 @@
 """The records of Role and ClusterRole (rbac.authorization.k8s.io/v1): lists of rules that allow requests.
 
-ROLE and CLUSTER_ROLE, at the end, register the functions above them; `api.kinds.catalog` lists them for the API server,
-and `podscaler.controlplane.auth.policy_index` reads the stored rules.
+ROLE and CLUSTER_ROLE, at the end, register the functions above them as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists them for the API server, and `podscaler.controlplane.auth.policy_index` reads the stored
+rules.
 
 Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
 """

@@ -1,7 +1,7 @@
 """The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which bind a role to users.
 
-ROLE_BINDING and CLUSTER_ROLE_BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them
-for the API server.
+ROLE_BINDING and CLUSTER_ROLE_BINDING, at the end, register the functions above them as hooks, which
+`api.resource.resources` explains; `api.kinds.catalog` lists them for the API server.
 
 Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """
@@ -15,8 +15,6 @@ from podscaler.api.machinery.field import FieldError, not_supported
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_ROLE_KINDS = {True: ("Role", "ClusterRole"), False: ("ClusterRole",)}
-"""Whether the binding is namespaced -> the kinds of roles that it may refer to."""
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
@@ -33,7 +31,7 @@ def set_defaults(binding: Object) -> None:
 def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
     """The field errors of a binding to be stored; its role cannot be changed."""
     role_ref = new.get("roleRef") or {}
-    errors = _role_ref_errors(role_ref, _ROLE_KINDS[namespaced])
+    errors = _role_ref_errors(role_ref, ("Role", "ClusterRole") if namespaced else ("ClusterRole",))
     errors += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
     is_same = old is None or role_ref == (old.get("roleRef") or {})
     return errors + checks.holds(is_same, "roleRef", _printed_role_ref(role_ref), checks.IMMUTABLE)

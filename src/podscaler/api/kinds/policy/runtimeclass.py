@@ -1,7 +1,7 @@
 """Resource definition of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
-RESOURCE, at the end, registers `validate`; `api.kinds.catalog` lists it for the API server, and
-`podscaler.controlplane.admission.pod_classes` applies the class to pods.
+RESOURCE, at the end, registers `validate` as a hook, which `api.resource.resources` explains; `api.kinds.catalog` lists
+it for the API server, and `podscaler.controlplane.admission.pod_classes` applies the class to pods.
 
 Source: the API reference of node.k8s.io/v1.
 """

@@ -2,8 +2,9 @@
 
 Called by `webhookconfiguration`; `admission_policy` uses `rule_errors` and `condition_errors`, and
 `podscaler.controlplane.apiserver.webhooks` REVIEW_VERSIONS, the versions of AdmissionReview that it sends. Stored
-objects stay valid: match conditions that an update does not change are not checked again. An `Object` is the part of an
-API object that the name of the argument says, as a JSON object; `path` is its path in errors.
+objects stay valid: match conditions that an update does not change are not checked again. A new field of webhooks: a
+check in `_webhook_errors`. An `Object` is the part of an API object that the name of the argument says, as a JSON
+object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
 """
@@ -19,7 +20,7 @@ from podscaler.api.resource.resources import Object
 
 _CONDITIONS_MAX = 64
 _PORT_MAX = 65_535
-_SERVICE_PORT = 443
+_DEFAULT_SERVICE_PORT = 443
 """The default port of the Service of a webhook."""
 _TIMEOUT_MAX_S = 30
 REVIEW_VERSIONS = ("v1", "v1beta1")
@@ -65,7 +66,7 @@ def _webhook_errors(webhook: Object, path: str, *, skips_conditions: bool) -> li
         errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
     policies = ("IfNeeded", "Never")
     errors += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
-    errors += _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    errors += _client_config_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
     if not skips_conditions:
         errors += condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
     return errors
@@ -135,9 +136,9 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _client_errors(client: Object, path: str) -> list[FieldError]:
+def _client_config_errors(client_config: Object, path: str) -> list[FieldError]:
     """Errors of a clientConfig: either a URL or a Service."""
-    url, service = client.get("url"), client.get("service")
+    url, service = client_config.get("url"), client_config.get("service")
     if url is not None and service is None:
         return _url_errors(url, f"{path}.url")
     if service is not None and url is None:
@@ -167,7 +168,7 @@ def _service_errors(service: Object, path: str) -> list[FieldError]:
     """The field errors of the reference to the Service of a webhook."""
     errors = checks.present(service.get("name"), f"{path}.name")
     errors += checks.present(service.get("namespace"), f"{path}.namespace")
-    port = service.get("port", _SERVICE_PORT)
+    port = service.get("port", _DEFAULT_SERVICE_PORT)
     message = f"port is not valid: must be between 1 and {_PORT_MAX}, inclusive"
     errors += checks.holds(0 < port <= _PORT_MAX, f"{path}.port", port, message)
     return errors + _path_errors(service.get("path") or "/", f"{path}.path")

@@ -1,7 +1,8 @@
 """The records of ValidatingWebhookConfiguration and MutatingWebhookConfiguration (admissionregistration.k8s.io/v1).
 
-MUTATING and VALIDATING, at the end, are the records; `api.kinds.catalog` lists them for the API server.
-`podscaler.controlplane.apiserver.webhooks` calls the webhooks, `webhook_validation` validates them.
+MUTATING and VALIDATING, at the end, register the functions above them as hooks, which `api.resource.resources`
+explains; `api.kinds.catalog` lists them for the API server. `podscaler.controlplane.apiserver.webhooks` calls the
+webhooks, `webhook_validation` validates them.
 
 Source: kube-apiserver's defaults and validation of the group.
 """
@@ -14,8 +15,8 @@ from podscaler.api.resource import tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 GROUP = "admissionregistration.k8s.io"
-TIMEOUT_S = 10
-_SERVICE_PORT = 443
+DEFAULT_TIMEOUT_S = 10
+_DEFAULT_SERVICE_PORT = 443
 """Defaults of a webhook: the time limit of a call, and the port of its Service."""
 
 
@@ -26,14 +27,14 @@ def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
         webhook.setdefault("matchPolicy", "Equivalent")
         webhook.setdefault("namespaceSelector", {})
         webhook.setdefault("objectSelector", {})
-        webhook.setdefault("timeoutSeconds", TIMEOUT_S)
+        webhook.setdefault("timeoutSeconds", DEFAULT_TIMEOUT_S)
         if is_mutating:
             webhook.setdefault("reinvocationPolicy", "Never")
         for rule in webhook.get("rules") or []:
             rule.setdefault("scope", "*")
         service = (webhook.get("clientConfig") or {}).get("service")
         if service is not None:
-            service.setdefault("port", _SERVICE_PORT)
+            service.setdefault("port", _DEFAULT_SERVICE_PORT)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:

@@ -2,7 +2,7 @@
 
 Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. An
 `Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
-errors.
+errors. Quantities were checked when they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """

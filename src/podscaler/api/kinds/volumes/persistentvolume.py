@@ -1,6 +1,7 @@
 """Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server. Quantities were checked when they were decoded.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages. Differs: of the sources of a volume,
 hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
@@ -17,16 +18,17 @@ from podscaler.api.resource import checks, go_struct, semantics, status_subresou
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 from podscaler.api.schema import schema
 
-PROTECTION: Final = "kubernetes.io/pv-protection"
+PROTECTION_FINALIZER: Final = "kubernetes.io/pv-protection"
 """The finalizer that keeps a bound volume; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
-_SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
+_SOURCE_GO_TYPE: Final = "core/v1.PersistentVolumeSource"
+"""Its fields are the types of volumes; a PersistentVolumeSpec has them beside its own."""
 _VALIDATED_SECRET_REFS: Final = (
     "controllerPublishSecretRef",
     "nodePublishSecretRef",
     "controllerExpandSecretRef",
     "nodeExpandSecretRef",
 )
-_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 _UNSET: Final = "<unset>"
 _STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _RECYCLE_WARNING: Final = (
@@ -50,7 +52,9 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a PersistentVolume to be stored; its source and mode never change."""
     spec = new["spec"]
     errors = _mode_errors(spec) + _capacity_errors(spec.get("capacity") or {})
-    errors += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
+    errors += checks.one_of(
+        spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _RECLAIM_POLICIES
+    )
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         message = "must specify required node constraints"
@@ -88,7 +92,7 @@ def _capacity_errors(capacity: Object) -> list[FieldError]:
 
 def _sources(spec: Object) -> Object:
     """The sources of a volume (type, such as `hostPath`, -> source); a valid volume has exactly one."""
-    source_types = [field.name for field in schema.get_message(_SOURCE_MESSAGE).json_fields()]
+    source_types = [field.name for field in schema.get_message(_SOURCE_GO_TYPE).json_fields()]
     return {source_type: spec[source_type] for source_type in source_types if spec.get(source_type) is not None}
 
 
@@ -138,7 +142,7 @@ def _secret_errors(csi_source: Object) -> list[FieldError]:
 
 
 def _recycle_errors(spec: Object) -> list[FieldError]:
-    """An error if the whole machine would be recycled."""
+    """The error of the reclaim policy Recycle for a hostPath that is the root of the file system."""
     host_path = spec.get("hostPath")
     if not host_path or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
         return []
@@ -161,18 +165,18 @@ def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of an update: the source and the mode never change."""
     errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
     if not semantics.same(old_sources, new_sources):
-        difference = go_struct.difference(old_sources, new_sources, _SOURCE_MESSAGE)
+        difference = go_struct.difference(old_sources, new_sources, _SOURCE_GO_TYPE)
         message = f"spec.persistentvolumesource is immutable after creation\n{difference}"
         errors.append(forbidden("spec.persistentvolumesource", message))
     return errors + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 
 def _prepare_create(new: Object) -> None:
-    """Sets the first status, and adds PROTECTION, in place."""
+    """Sets the first status, and adds PROTECTION_FINALIZER, in place."""
     new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": new["metadata"]["creationTimestamp"]}
     finalizers = new["metadata"].get("finalizers") or []
-    if PROTECTION not in finalizers:
-        new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    if PROTECTION_FINALIZER not in finalizers:
+        new["metadata"]["finalizers"] = [*finalizers, PROTECTION_FINALIZER]
 
 
 def _warnings(new: Object, _old: Object | None) -> list[str]:

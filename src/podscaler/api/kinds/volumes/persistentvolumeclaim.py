@@ -1,6 +1,7 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
-RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
+`api.kinds.catalog` lists it for the API server.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
@@ -12,7 +13,7 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-PROTECTION = "kubernetes.io/pvc-protection"
+PROTECTION_FINALIZER = "kubernetes.io/pvc-protection"
 """The finalizer that keeps a used claim; `podscaler.controlplane.controllers.gc.claim_protection` removes it."""
 _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 """(API group, kind) of the objects that `dataSource` may name."""
@@ -25,11 +26,11 @@ def set_defaults(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Sets the first status, adds PROTECTION and normalizes the data source, in place."""
+    """Sets the first status, adds PROTECTION_FINALIZER and normalizes the data source, in place."""
     new["status"] = {"phase": "Pending"}
     finalizers = new["metadata"].get("finalizers") or []
-    if PROTECTION not in finalizers:
-        new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+    if PROTECTION_FINALIZER not in finalizers:
+        new["metadata"]["finalizers"] = [*finalizers, PROTECTION_FINALIZER]
     _normalize_data_source(new["spec"])
 
 

@@ -53,7 +53,7 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
                     errors += _token_path_errors(projection, f"{path}.path")
             elif source_type == "clusterTrustBundle":
                 errors += _bundle_errors(projection, f"{item_path}.{source_type}", used_paths)
-            else:
+            else:  # podCertificate
                 errors += _certificate_errors(projection, f"{item_path}.{source_type}", used_paths)
         if len(set_types) > 1:
             errors.append(forbidden(item_path, "may not specify more than 1 volume type per source"))
@@ -79,7 +79,7 @@ class _UsedPaths:
         self._reported_names: set[str] = set()
 
     def add(self, file_path: str, shown_name: str) -> list[FieldError]:
-        """Adds a file path; returns the error if another file has it, the first one only of those with `shown_name`."""
+        """Adds a file path; returns the error if another file has it, but only once for each `shown_name`."""
         if file_path not in self._file_paths:
             self._file_paths.add(file_path)
             return []

@@ -1,7 +1,8 @@
 """The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1).
 
 No controller here acts on them. STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the
-functions of this module; `api.kinds.catalog` lists them for the API server.
+functions of this module as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists them for the API
+server. Quantities were checked when they were decoded.
 
 Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
 StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
@@ -22,12 +23,12 @@ _PARAMETERS_MAX_BYTES: Final = 256 * 1024
 _DRIVER_MAX_BYTES: Final = 63
 _NODE_ID_MAX_BYTES: Final = 256
 _IMMUTABLE_CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
-_NO_SUBDOMAIN: Final = (
+_NO_SUBDOMAIN_MESSAGE: Final = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'Example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+_ONE_SOURCE_MESSAGE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
 def _set_class_defaults(storage_class: Object) -> None:
@@ -101,7 +102,7 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     errors: list[FieldError] = []
     if (volume_name is None) == (inline_spec is None):
         make_error = required if volume_name is None else forbidden
-        errors.append(make_error("spec.source", _ONE_SOURCE))
+        errors.append(make_error("spec.source", _ONE_SOURCE_MESSAGE))
     elif volume_name == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
     errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
@@ -119,7 +120,7 @@ def _attacher_errors(attacher: str) -> list[FieldError]:
         return [required(path)]
     if len(attacher.encode()) > _DRIVER_MAX_BYTES:
         return [too_long(path, _DRIVER_MAX_BYTES)]
-    return [invalid(path, attacher, _NO_SUBDOMAIN)] if names.dns_subdomain_errors(attacher.lower()) else []
+    return [invalid(path, attacher, _NO_SUBDOMAIN_MESSAGE)] if names.dns_subdomain_errors(attacher.lower()) else []
 
 
 def _attachment_cells(attachment: Object, _now_ns: int) -> list[Any]:

@@ -1,8 +1,8 @@
 """Validates the volumes of a pod spec, the mounts of its containers, and references to volumes in variables.
 
 Called by `api.kinds.pods.pod_validation` and `container_validation`; `persistentvolume` uses `host_path_errors`. The
-check of a further volume type: add it to `_source_type_errors`. An `Object` is the
-part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
+check of a further volume type: add it to `_source_type_errors`. An `Object` is the part of an API object that the name
+of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: of volume types that `_source_type_errors` does not name, such as emptyDir and csi, no fields are checked.
@@ -121,22 +121,22 @@ def mount_errors(container: Object, path: str, volume_names: frozenset[str]) -> 
     return errors
 
 
-def _sub_path_errors(mount: Object, path: str, mount_field_path: str) -> list[FieldError]:
+def _sub_path_errors(mount: Object, mounts_path: str, item_path: str) -> list[FieldError]:
     """Field errors of the sub-paths of a mount.
 
     Args:
-        path: the path of the list of mounts, which most errors have: kube-apiserver reports them without an index.
-        mount_field_path: the path of the mount.
+        mounts_path: the path of the list of mounts, at which kube-apiserver reports most errors, without an index.
+        item_path: the path of the mount.
     """
     sub_path, sub_path_expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
-    errors = volume_paths.relative_errors(sub_path, f"{path}.subPath")
+    errors = volume_paths.relative_errors(sub_path, f"{mounts_path}.subPath")
     errors += checks.holds(
         not (sub_path and sub_path_expression),
-        f"{mount_field_path}.subPathExpr",
+        f"{item_path}.subPathExpr",
         sub_path_expression,
         "subPathExpr and subPath are mutually exclusive",
     )
-    return errors + volume_paths.relative_errors(sub_path_expression, f"{path}.subPathExpr")
+    return errors + volume_paths.relative_errors(sub_path_expression, f"{mounts_path}.subPathExpr")
 
 
 def _propagation_errors(propagation: str | None, path: str, container: Object) -> list[FieldError]:

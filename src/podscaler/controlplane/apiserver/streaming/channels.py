@@ -5,6 +5,8 @@
     0 stdin   1 stdout   2 stderr   3 error (one Status at the end)   4 resize
     255 half-close (v5: the next byte is the channel)
 
+Those of port-forward are numbered by the ports of the request: 2*N has the data of port N, 2*N+1 its error.
+
 The message b"\\x01hello" is `hello` on standard output. In the base64 protocols messages are text: the channel as a
 digit, the rest in base64 ("1aGVsbG8=").
 
@@ -45,13 +47,13 @@ class Framing:
         name: its name in Sec-WebSocket-Protocol; empty for clients that offer none.
         is_base64: whether messages are text.
         half_closes: whether the client can close a single channel.
-        has_status: whether the error channel carries a Status; otherwise only a text.
+        has_status: whether the error channel carries a Status; otherwise, also in port-forward, only a text.
     """
 
     name: str
     is_base64: bool = False
     half_closes: bool = False
-    has_status: bool = True
+    has_status: bool = False
 
     def encode(self, channel: int, data: bytes) -> bytes | str:
         """The message that carries `data`."""
@@ -94,12 +96,12 @@ def _by_name(*framings: Framing) -> Mapping[str, Framing]:
 
 
 COMMAND_PROTOCOLS: Final = _by_name(
-    Framing("", has_status=False),
-    Framing("channel.k8s.io", has_status=False),
-    Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
-    Framing("v4.channel.k8s.io"),
-    Framing("v4.base64.channel.k8s.io", is_base64=True),
-    Framing("v5.channel.k8s.io", half_closes=True),
+    Framing(""),
+    Framing("channel.k8s.io"),
+    Framing("base64.channel.k8s.io", is_base64=True),
+    Framing("v4.channel.k8s.io", has_status=True),
+    Framing("v4.base64.channel.k8s.io", is_base64=True, has_status=True),
+    Framing("v5.channel.k8s.io", half_closes=True, has_status=True),
 )
 """The sub-protocols of exec and attach."""
 

@@ -160,7 +160,7 @@ class WebhookAdmission:
     async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
         """The verdict of one webhook on a review. Raises CallError for every failure of the call or the response."""
         source = webhook.source
-        timeout_s = source.get("timeoutSeconds", webhookconfiguration.TIMEOUT_S)
+        timeout_s = source.get("timeoutSeconds", webhookconfiguration.DEFAULT_TIMEOUT_S)
         try:
             body = await self.client.post(
                 source["clientConfig"], webhook.authority, msgspec.json.encode(review), timeout_s

@@ -50,11 +50,15 @@ class ClaimProtection(Reconciler[Key]):
         if not namespace:
             volume = self._registry.find(VOLUMES, *key)
             if volume is not None and _is_releasable(volume):
-                await write_errors.remove_finalizer(self._registry, VOLUMES, *key, persistentvolume.PROTECTION)
+                await write_errors.remove_finalizer(
+                    self._registry, VOLUMES, *key, persistentvolume.PROTECTION_FINALIZER
+                )
             return None
         claim = self._registry.find(CLAIMS, *key)
         if claim is not None and _awaits_release(claim) and not self._is_used(key):
-            await write_errors.remove_finalizer(self._registry, CLAIMS, *key, persistentvolumeclaim.PROTECTION)
+            await write_errors.remove_finalizer(
+                self._registry, CLAIMS, *key, persistentvolumeclaim.PROTECTION_FINALIZER
+            )
         return None
 
     def _is_used(self, claim_key: Key) -> bool:
@@ -85,14 +89,14 @@ def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
 def _awaits_release(claim: Object) -> bool:
     """Whether a claim is being deleted and has the finalizer."""
     finalizers = claim["metadata"].get("finalizers") or []
-    return pods.is_terminating(claim) and persistentvolumeclaim.PROTECTION in finalizers
+    return pods.is_terminating(claim) and persistentvolumeclaim.PROTECTION_FINALIZER in finalizers
 
 
 def _is_releasable(volume: Object) -> bool:
     """Whether a volume is being deleted, has the finalizer, and is not bound."""
     is_bound = (volume.get("status") or {}).get("phase") == "Bound"
     finalizers = volume["metadata"].get("finalizers") or []
-    return pods.is_terminating(volume) and persistentvolume.PROTECTION in finalizers and not is_bound
+    return pods.is_terminating(volume) and persistentvolume.PROTECTION_FINALIZER in finalizers and not is_bound
 
 
 def _claim_names(pod: Object) -> Iterator[str]:

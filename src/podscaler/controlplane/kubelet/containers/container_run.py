@@ -64,7 +64,7 @@ class ContainerListener(Protocol):
 
 
 @dataclass(slots=True)
-class _Stop:
+class _OngoingStop:
     """A stop in progress: SIGKILL is sent at `deadline_ns`; `wakeup` reports an exit or a nearer deadline."""
 
     deadline_ns: int
@@ -101,7 +101,7 @@ class ContainerRun:
         self._started: ContainerProcess | None = None
         self._hooks_task: asyncio.Task[None] | None = None
         self._probes: list[asyncio.Task[None]] = []
-        self._stop: _Stop | None = None
+        self._ongoing_stop: _OngoingStop | None = None
         self._command_pids: set[int] = set()
 
     @property
@@ -148,14 +148,14 @@ class ContainerRun:
             deadline_ns: the instant of SIGKILL, in nanoseconds since the epoch.
             message: that of the event Killing.
         """
-        if self._stop is None:
-            self._stop = _Stop(deadline_ns, Notification(self._deps.clock))
+        if self._ongoing_stop is None:
+            self._ongoing_stop = _OngoingStop(deadline_ns, Notification(self._deps.clock))
             self._stop_probes()
             self._listener.container_event(self.name, ("Normal", "Killing", message))
-            self._deps.background.start(self._stop_process(self._stop), f"stop of {self.name}")
-        elif deadline_ns < self._stop.deadline_ns:
-            self._stop.deadline_ns = deadline_ns
-            self._stop.wakeup.notify()
+            self._deps.background.start(self._stop_process(self._ongoing_stop), f"stop of {self.name}")
+        elif deadline_ns < self._ongoing_stop.deadline_ns:
+            self._ongoing_stop.deadline_ns = deadline_ns
+            self._ongoing_stop.wakeup.notify()
 
     async def run_command(self, argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
         """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError."""
@@ -272,19 +272,19 @@ class ContainerRun:
 
     # --- rule 3: stopping -----------------------------------------------------------------------------------------
 
-    async def _stop_process(self, stop: _Stop) -> None:
+    async def _stop_process(self, ongoing_stop: _OngoingStop) -> None:
         """Run the preStop hook, send the stop signal, and kill the processes that are left at the deadline."""
         process = self._get_started().process
         hook = (self._spec.get("lifecycle") or {}).get("preStop")
         if hook:
-            await self._run_pre_stop(hook, stop)
+            await self._run_pre_stop(hook, ongoing_stop)
         process.signal_group(self._stop_signal())
-        await self._wait_for_exit(stop)
+        await self._wait_for_exit(ongoing_stop)
         process.signal_group(signal.SIGKILL)
 
-    async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
+    async def _run_pre_stop(self, hook: Mapping[str, Any], ongoing_stop: _OngoingStop) -> None:
         """Run the preStop hook until it, the container or the grace period ends; then prolong it if need be."""
-        remaining_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
+        remaining_s = max(0.0, (ongoing_stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run_and_report() -> None:
             outcome = await self._run_hook(hook, remaining_s)
@@ -293,18 +293,18 @@ class ContainerRun:
                 self._listener.container_event(self.name, ("Warning", "FailedPreStopHook", message))
 
         task = self._deps.background.start(run_and_report(), f"preStop of {self.name}")
-        task.add_done_callback(lambda _: stop.wakeup.notify())
+        task.add_done_callback(lambda _: ongoing_stop.wakeup.notify())
         exited = self._get_started().process.exited
-        while not (task.done() or exited.done()) and self._deps.clock.now_ns() < stop.deadline_ns:
-            await stop.wakeup.wait(stop.deadline_ns)
+        while not (task.done() or exited.done()) and self._deps.clock.now_ns() < ongoing_stop.deadline_ns:
+            await ongoing_stop.wakeup.wait(ongoing_stop.deadline_ns)
         task.cancel()
-        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(STOP_AFTER_HOOK_MIN_S))
+        ongoing_stop.deadline_ns = max(ongoing_stop.deadline_ns, self._instant_in(STOP_AFTER_HOOK_MIN_S))
 
-    async def _wait_for_exit(self, stop: _Stop) -> None:
-        """Wait until the process has exited, or the deadline of `stop` is over."""
+    async def _wait_for_exit(self, ongoing_stop: _OngoingStop) -> None:
+        """Wait until the process has exited, or the deadline of the stop is over."""
         exited = self._get_started().process.exited
-        while not exited.done() and self._deps.clock.now_ns() < stop.deadline_ns:
-            await stop.wakeup.wait(stop.deadline_ns)
+        while not exited.done() and self._deps.clock.now_ns() < ongoing_stop.deadline_ns:
+            await ongoing_stop.wakeup.wait(ongoing_stop.deadline_ns)
 
     def _stop_signal(self) -> signal.Signals:
         """The signal of `lifecycle.stopSignal`; SIGTERM without one, and for one that this machine does not have."""
@@ -316,8 +316,8 @@ class ContainerRun:
     def _on_exit(self) -> None:
         """Stop the probes, and wake a stop in progress: the main process has exited."""
         self._stop_probes()
-        if self._stop is not None:
-            self._stop.wakeup.notify()
+        if self._ongoing_stop is not None:
+            self._ongoing_stop.wakeup.notify()
 
     def _on_cleaned_up(self, ended: ContainerProcess, return_code: int) -> None:
         """Remove the cgroup and report how the container ended: no process of it is left, and its log is complete.
@@ -329,7 +329,7 @@ class ContainerRun:
         end = container_process.terminated_state(
             self._spec, ended, return_code, now_ns=self._deps.clock.now_ns(), out_of_memory=out_of_memory
         )
-        if self._stop is None and end.exit_code:
+        if self._ongoing_stop is None and end.exit_code:
             self._report_bind_error(ended, end)
         self._listener.container_ended(self.name, end)
 

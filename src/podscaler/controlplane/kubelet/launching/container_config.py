@@ -121,12 +121,11 @@ def process_spec(config: ContainerConfig) -> ProcessSpec:
 
 def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
-    if argv:
-        image_program = config.programs.get(argv[0], argv[:1])
-        argv = image_program + argv[1:]  # as `container_setup` has replaced it in `config.argv`
+    # a program of the image is replaced, as `container_setup` has done in `config.argv`
+    command_line = config.programs.get(argv[0], argv[:1]) + argv[1:] if argv else argv
     if config.needs_launcher or tty:
-        return _launcher_spec(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
-    return _direct_spec(config, argv)
+        return _launcher_spec(config, command_line, enter=pid if config.has_mounts else 0, tty=tty)
+    return _direct_spec(config, command_line)
 
 
 def _direct_spec(config: ContainerConfig, argv: tuple[str, ...]) -> ProcessSpec:

@@ -1,8 +1,8 @@
 """The ports of a container: named ports, and the ports that replace low ones that may not be bound.
 
 `kubelet.pods.container_setup` calls `port_plan`, and sets the environment variable PORT of built-in images by it;
-probes use `named_ports`. `kubelet.pods.pod_worker` writes the pod's port map (`podscaler.api.port_map`), which the
-Service proxy reads, from `mapped_ports`. Pure.
+`kubelet.containers.container_run` uses `named_ports` for probes. `kubelet.pods.pod_worker` writes the pod's port map
+(`podscaler.api.port_map`), which the Service proxy reads, from `mapped_ports`. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,10 @@ from typing import Any, Final
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
 
 PORT_OFFSET: Final = 20_000
-"""A low port N is mapped to 20000+N; pods do not conflict there, as each has an address of its own."""
+"""A low port N is mapped to 20000+N; pods do not conflict there, as each has an address of its own.
+
+`port_translation` adds it to the ports in system calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ def port_plan(
 
     Args:
         container: a core/v1 Container.
-        image: the command of its image, None for an unknown one; a container with a command of its own gets no PORT.
+        image: the command of its image, None for an unknown one. A container with a command, or a PORT in its `env`, of
+            its own gets no PORT.
         lowest_port: the lowest port that its user may bind.
         translated: whether lower ports are translated in its system calls: the program may bind them as it declares
             them then, and gets the mapped ones. Otherwise only the PORT of a built-in image can be mapped.

@@ -29,6 +29,7 @@ from podscaler.controlplane.kubelet.launching.images import ImageCommand
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "podscaler-images"
+"""Namespace and name of the ConfigMap."""
 _BUNDLE_CONFIG: Final = "config.json"
 _BUNDLE_BYTES_MAX: Final = 1 << 20
 

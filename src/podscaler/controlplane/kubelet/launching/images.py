@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-_log = logging.getLogger(__name__)
 BROUGHT_PROGRAMS: Final = ("wget", "nc")
 """The programs of `write_programs`; each is a module of `kubelet/programs`."""
 BUSYBOX_TIMEOUT_S: Final = 5.0
 _PROGRAMS: Final = Path(__file__).parent.parent / "programs"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A program that sets up mounts, a cgroup, limits and a terminal, and then executes a container's program.
 
 `kubelet.processes.processes` starts it as `python -I -S launcher.py PLAN REPORT [SOCKET]` for containers that need one
-of these. Of podscaler it imports only `mount_tree` and `openat2`, from its own directory. It has the rights of `up`
-until the exec, so its own environment is a fixed one, and the container's environment is passed to the exec only.
+of these. Of podscaler it imports only `mount_tree`, from its own directory, and thereby `openat2`. It has the rights of
+`up` until the exec, so its own environment is a fixed one, and the container's environment is passed to the exec only.
 
 PLAN is the descriptor of a file with JSON, which `container_config._launcher_spec` makes: a new entry stands there,
 here and in `carry_out`.
@@ -48,6 +48,7 @@ else:
     import mount_tree
     from mount_tree import LaunchError, check_result
 
+# the constants of linux/sched.h, and below of linux/prctl.h and linux/seccomp.h
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUTS = 0x0400_0000
 CLONE_NEWUSER = 0x1000_0000
@@ -69,7 +70,7 @@ INSTRUCTION_BYTES = 8
 
 
 def make_namespace() -> None:
-    """Make a private mount namespace; an ordinary user also needs a user namespace, in which his id is kept.
+    """Make a private mount namespace; an ordinary user also needs a user namespace, in which the user's id is kept.
 
     Raises LaunchError, OSError.
     """
@@ -138,7 +139,7 @@ def install_trap(trap: Mapping[str, Any], socket_descriptor: int) -> None:
     listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE, ctypes.byref(program))
     if listener < 0:  # before Linux 5.19
         listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER, ctypes.byref(program))
-    check_result(min(listener, 0), "installing the filter that translates ports")
+    check_result(min(listener, 0), "installing the filter that translates ports")  # a descriptor is no error
     with socket.socket(fileno=socket_descriptor) as channel:
         socket.send_fds(channel, [b"\0"], [listener])
     os.close(listener)

@@ -31,6 +31,7 @@ else:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import openat2
 
+# the flags of linux/mount.h
 MS_RDONLY = 1
 MS_NOSUID = 2
 MS_REMOUNT = 32
@@ -85,7 +86,9 @@ class MountTree:
 
     def __init__(self, scratch: str, root: str = "") -> None:
         self._scratch = os.path.realpath(scratch)
-        self._root = self._image_root = root
+        self._image_root = root
+        # the container's root; that of a container without an image becomes a mirror of `/`, if need be
+        self._root = root
         self._private_folders: set[str] = set()  # paths made for this container, where entries can be created
         self._mount_points: list[str] = []
 
@@ -176,7 +179,7 @@ class MountTree:
         os.close(folder)
 
     def _cover_with_tmpfs(self, folder: str, mode: int) -> int:
-        """Mount an empty tmpfs on `folder`; returns its descriptor."""
+        """Mount an empty tmpfs on `folder`; returns its descriptor. Raises LaunchError, OSError."""
         covered = self._open(folder)
         mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown_target=folder)
         mounted = self._open(folder)
@@ -192,7 +195,10 @@ class MountTree:
         return any(folder == volume or folder.startswith(volume + "/") for volume in self._mount_points)
 
     def _mirror(self, folder: str) -> str:
-        """Cover `folder` by a tmpfs with the same entries, in which entries can be created; returns its path."""
+        """Cover `folder` by a tmpfs with the same entries, in which entries can be created; returns its path.
+
+        A mirror of `/` is made at `scratch`, and becomes the container's root. Raises LaunchError, OSError.
+        """
         names = os.listdir(folder)
         if len(names) > MIRRORED_ENTRIES_MAX:
             raise LaunchError(f"there is no room for a mount in {folder}: it has {len(names)} entries")
@@ -269,7 +275,7 @@ def enter_mounts(plan: Mapping[str, Any]) -> None:
 
     Raises LaunchError, OSError.
     """
-    # a mount, such as one on /tmp, may cover the sources and the scratch directory, which are used before it
+    # a mount, such as one on /tmp, may cover the sources and the scratch directory: both are used before the mounts
     sources = [_open_source(volume_mount["source"], volume_mount["sub_path"]) for volume_mount in plan["mounts"]]
     tree = MountTree(plan["scratch"], overlay_root(plan["scratch"], plan["root"]) if plan["root"] else "")
     revealed = [(closed, _open_source(folder, ""), folder) for closed, folder in plan["revealed"]]

@@ -1,8 +1,9 @@
 """Opens paths that must stay within a directory, whatever symbolic links containers create in it meanwhile.
 
-`kubelet.volumes.volume_files`, `volumes` and `launcher` use it. A path is resolved once, relative to a descriptor;
+`kubelet.volumes.volume_files`, `volumes` and `mount_tree` use it. A path is resolved once, relative to a descriptor;
 callers use the descriptor that is returned (`/proc/self/fd/N`, `dir_fd`) and never the path again. The module imports
-nothing of podscaler, because the launcher, a program of its own, imports it from its own directory.
+nothing of podscaler, as `mount_tree` is a part of the launcher, a program of its own, and imports it from its
+directory.
 
 Where the kernel has no openat2 (before Linux 5.6, other systems, some sandboxes) the components are opened one by one,
 and no symbolic link is followed.
@@ -54,12 +55,12 @@ def open_beneath(folder: int, path: str) -> int:
 
     Raises OSError: EXDEV or ELOOP where a symbolic link leads out of `folder`.
     """
-    return _open(folder, path, _BENEATH | _NO_MAGICLINKS)
+    return _open_resolved(folder, path, _BENEATH | _NO_MAGICLINKS)
 
 
 def open_no_symlinks(folder: int, path: str) -> int:
     """As `open_beneath`, but follow no symbolic link. Raises OSError: ELOOP where there is one."""
-    return _open(folder, path, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
+    return _open_resolved(folder, path, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
 
 
 def make_beneath(folder: int, path: str, mode: int) -> int:
@@ -69,13 +70,13 @@ def make_beneath(folder: int, path: str, mode: int) -> int:
     for index, name in enumerate(names):
         path_to_name = "/".join(names[: index + 1])  # from `folder`: a symbolic link may lead out of `current`
         try:
-            opened = open_beneath(folder, path_to_name)
+            next_folder = open_beneath(folder, path_to_name)
         except FileNotFoundError:
             _make_folder(current, name, mode)
-            opened = open_beneath(folder, path_to_name)
+            next_folder = open_beneath(folder, path_to_name)
         finally:
             os.close(current)
-        current = opened
+        current = next_folder
     return current
 
 
@@ -92,7 +93,7 @@ def _make_folder(parent: int, name: str, mode: int) -> None:
         os.close(folder)
 
 
-def _open(folder: int, path: str, resolve: int) -> int:
+def _open_resolved(folder: int, path: str, resolve: int) -> int:
     """A descriptor of a path below a folder, with the restrictions `resolve` of openat2. Raises OSError."""
     how = struct.pack("=QQQ", _O_PATH | os.O_CLOEXEC, 0, resolve)  # struct open_how: flags, mode, resolve
     error_number = errno.ENOSYS
@@ -109,16 +110,16 @@ def _open(folder: int, path: str, resolve: int) -> int:
 
 
 def _open_by_components(folder: int, path: str) -> int:
-    """As `_open` for kernels without openat2: each component is opened on its own, and symbolic links are refused."""
+    """As `_open_resolved` for kernels without openat2: components are opened one by one, symbolic links are refused."""
     if path.startswith("/") or ".." in path.split("/"):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
     current = os.dup(folder)
     for name in path.split("/"):
         try:
-            opened = os.open(name or ".", _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
+            next_entry = os.open(name or ".", _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
         finally:
             os.close(current)
-        current = opened
+        current = next_entry
         if stat.S_ISLNK(os.fstat(current).st_mode):
             os.close(current)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

@@ -37,7 +37,7 @@ class ProcessLimits:
 
     Attributes:
         user: the numeric id that `up` runs as.
-        machine_max: the most processes and threads of the machine, 0 if unknown.
+        machine_max: the most processes and threads of the machine, `own_max` if /proc does not show it; 0 if unknown.
         own_max: the most of the user of `up` (RLIMIT_NPROC), 0 for no limit.
     """
 

@@ -44,12 +44,14 @@ _INSTRUCTION: Final = struct.Struct("=HBBI")
 """struct sock_filter: code, jump if true, jump if false, operand."""
 _LOAD_WORD: Final = 0x20
 """BPF_LD | BPF_W | BPF_ABS: load the word at an offset of struct seccomp_data."""
+# the offsets of two members of struct seccomp_data
 _CALL_OFFSET: Final = 0
 _ARCHITECTURE_OFFSET: Final = 4
 _JUMP_EQUAL: Final = 0x15
 """BPF_JMP | BPF_JEQ | BPF_K."""
 _RETURN: Final = 0x06
 """BPF_RET | BPF_K: end with the operand as the action."""
+# the actions SECCOMP_RET_ALLOW and SECCOMP_RET_USER_NOTIF
 _ALLOW: Final = 0x7FFF_0000
 _USER_NOTIFICATION: Final = 0x7FC0_0000
 

@@ -150,7 +150,7 @@ class AttachSession:
             self.end()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the container's terminal."""
+        """Set the size of the container's terminal, if there is one. Raises OSError."""
         self._streams.resize(columns, rows)
 
     async def wait(self) -> int:

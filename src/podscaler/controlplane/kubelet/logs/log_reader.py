@@ -99,13 +99,13 @@ class NodeLogs:
         try:
             while not renderer.is_done:
                 log = self._live.find_live(path)
-                version = log.version if log else 0
-                is_over = log is None or log.is_complete
+                # both as before the read: what is written during it is a change to wait for
+                version, is_complete = (log.version, log.is_complete) if log else (0, True)
                 stored_lines = await self._threads.run(cursor.read)
                 if output := renderer.render(stored_lines):
                     yield output
                 if not stored_lines:
-                    if not options.follow or is_over or log is None:
+                    if not options.follow or log is None or is_complete:
                         return
                     await log.wait_for_change(version)
         finally:

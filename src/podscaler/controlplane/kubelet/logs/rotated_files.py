@@ -1,7 +1,8 @@
 """The two files of a container's log: FILE, and FILE.1 with the lines before the last rotation.
 
-`kubelet.logs.container_log` writes them by a `RotatingFile`, `log_reader` reads them by a `LogCursor`. A cursor keeps
-its files open, so that it loses no line when they are rotated while it reads.
+`kubelet.logs.container_log` writes them by a `RotatingFile`, `log_reader` reads them by a `LogCursor`;
+`kubelet.containers.container_process` removes those of earlier starts. A cursor keeps its files open, so that it loses
+no line when they are rotated while it reads.
 """
 
 import logging
@@ -120,19 +121,15 @@ class LogCursor:
         self._close_oldest(len(self._files))
 
     def _open_rotated(self) -> bool:
-        """Open the files that are newer than the last one; returns whether there are any: the log was rotated."""
+        """Open the files that are newer than the only open one; returns whether there are any: the log was rotated."""
         open_inode = os.fstat(self._files[-1].fileno()).st_ino
-        for candidate in (Path(f"{self._path}{_ROTATED_SUFFIX}"), self._path):
-            if _inode(candidate) != open_inode:
-                self._open_newer(candidate, open_inode)
+        if _inode(self._path) == open_inode:  # the open file is FILE
+            return False
+        rotated_path = Path(f"{self._path}{_ROTATED_SUFFIX}")
+        if _inode(rotated_path) != open_inode:  # the open file was replaced: the log was rotated twice
+            self._open(rotated_path)
+        self._open(self._path)
         return len(self._files) > 1
-
-    def _open_newer(self, candidate: Path, open_inode: int) -> None:
-        """Open `candidate` if it is newer than the last file, whose inode is `open_inode`."""
-        # FILE.1 is newer only if FILE is not the last file either: that one was rotated twice.
-        if candidate != self._path and _inode(self._path) == open_inode:
-            return
-        self._open(candidate)
 
     def _open(self, path: Path) -> None:
         """Add a file, unless it is missing."""
@@ -158,6 +155,8 @@ def _inode(path: Path) -> int:
 def _seek_back(file: BinaryIO, lines: int) -> int:
     """Move `file` to the beginning of its last `lines` lines, or of all; returns how many are missing for `lines`."""
     end = file.seek(0, os.SEEK_END)
+    if lines == 0:
+        return 0
     line_count, position = 0, end
     while position > 0:
         start = max(0, position - CHUNK_BYTES)
@@ -171,9 +170,6 @@ def _seek_back(file: BinaryIO, lines: int) -> int:
                 file.seek(start + offset + 1)
                 return 0
         position = start
-    if lines == 0:
-        file.seek(end)
-        return 0
     file.seek(0)
     lines_in_file = line_count + (1 if end else 0)  # the first line follows no newline
     return max(0, lines - lines_in_file)

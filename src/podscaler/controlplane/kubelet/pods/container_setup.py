@@ -64,7 +64,7 @@ async def prepare(
         volume_paths: the pod's volumes: name -> path (the result of `volumes.prepare`).
         container_id: the id of this start.
 
-    Raises ContainerConfigError, OSError.
+    Raises ContainerConfigError, OSError, QuantityError (a limit that the API server has not validated).
     """
     image = deps.resolve_image(container.get("image", ""))
     user = find_user(deps, pod, container)
@@ -86,7 +86,7 @@ async def prepare(
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
-        network=deps.pod_networks.find(placement.pod_ip) if deps.pod_networks else "",
+        network=deps.pod_networks.namespace_path(placement.pod_ip) if deps.pod_networks else "",
         hostname=host_names.host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
@@ -227,9 +227,11 @@ def _environment(
     if ports.port_variable is not None:
         base["PORT"] = str(ports.port_variable)
     namespace = pod["metadata"]["namespace"]
-    links = pod["spec"].get("enableServiceLinks", True) is not False
-    visible_services = _visible_services(deps, namespace)
-    services = service_variables.service_variables(visible_services, namespace=namespace, links=links)
+    services = service_variables.service_variables(
+        _visible_services(deps, namespace),
+        namespace=namespace,
+        enable_service_links=pod["spec"].get("enableServiceLinks") is not False,
+    )
     return environment.environment(pod, container, placement, find=deps.registry.find, base=base, services=services)
 
 
@@ -371,7 +373,10 @@ def _with_mounts(
 
 
 def _make_cgroup(deps: Dependencies, cgroups: Cgroups, container: Mapping[str, Any], container_id: str) -> str:
-    """Make the container's cgroup with its limits, and return its directory. Blocks. Raises ContainerConfigError."""
+    """Make the container's cgroup with its limits, and return its directory. Blocks.
+
+    Raises ContainerConfigError, QuantityError.
+    """
     pids_max = deps.capabilities.process_limits.limit_of_container()
     try:
         return str(cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))

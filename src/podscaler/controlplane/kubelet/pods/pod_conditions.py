@@ -49,8 +49,10 @@ def conditions(
     """All conditions of the pod as core/v1 PodConditions: those of this module, then other types of its status.
 
     Args:
-        pod: the stored Pod, whose status has the former conditions. A new condition: an entry of `own_drafts`.
+        pod: the stored Pod, whose status has the former conditions.
         containers: all containers of the pod, in any order.
+
+    A new condition: an entry of `own_drafts`.
     """
     former = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
@@ -133,12 +135,14 @@ def _condition_json(
         generation: the pod's metadata.generation.
     """
     status = "True" if draft.is_true else "False"
-    has_same_status = former is not None and former.get("status") == status
+    transition_time = rfc3339(now_ns)
+    if former is not None and former.get("status") == status:
+        transition_time = former["lastTransitionTime"]
     condition: Object = {
         "type": draft.type,
         "status": status,
         "lastProbeTime": None,
-        "lastTransitionTime": former["lastTransitionTime"] if has_same_status and former else rfc3339(now_ns),
+        "lastTransitionTime": transition_time,
     }
     if draft.reason:
         condition["reason"] = draft.reason

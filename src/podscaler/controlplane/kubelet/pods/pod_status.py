@@ -91,6 +91,7 @@ _OWN_FIELDS = frozenset(
         *("hostIP", "hostIPs", "podIP", "podIPs", "containerStatuses", "initContainerStatuses"),
     )
 )
+"""The fields of PodStatus that `pod_status` sets or leaves out, whatever the former status has."""
 
 
 def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:

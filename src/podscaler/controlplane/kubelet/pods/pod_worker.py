@@ -62,8 +62,8 @@ class PodWorker:
     def __init__(self, deps: Dependencies, pod: Object) -> None:
         self._deps = deps
         self._pod = pod
-        self._now_ns = deps.clock.now_ns
-        self._started_ns = self._now_ns()
+        self._clock = deps.clock
+        self._started_ns = self._clock.now_ns()
         self._containers = {c.name: c for c in restored_containers.restore(pod, now_ns=self._started_ns)}
         self._specs = pod_status.container_specs(pod["spec"])
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
@@ -154,7 +154,7 @@ class PodWorker:
             list(self._containers.values()),
             initialized=self._is_initialized,
             terminating=self._termination is not None,
-            now_ns=self._now_ns(),
+            now_ns=self._clock.now_ns(),
         )
         self._is_initialized = actions.initialized
         self._start_containers(actions)
@@ -164,7 +164,7 @@ class PodWorker:
             await self._write()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
-            return self._now_ns() + WRITE_RETRY_NS
+            return self._clock.now_ns() + WRITE_RETRY_NS
         due_instants = [instant_ns for instant_ns in (actions.wake_at_ns, deadline_ns) if instant_ns is not None]
         return min(due_instants, default=None)
 
@@ -176,7 +176,7 @@ class PodWorker:
         deadline_ns = pod_termination.active_deadline_ns(self._pod, started_ns=self._started_ns)
         if deadline_ns is None or self._termination is not None or self._outcome is not None:
             return None
-        if deadline_ns > self._now_ns():
+        if deadline_ns > self._clock.now_ns():
             return deadline_ns
         self._terminate(pod_termination.own_grace_s(self._pod), "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
         self._events.record_pod_event("Normal", "DeadlineExceeded", pod_termination.DEADLINE_MESSAGE)
@@ -211,7 +211,7 @@ class PodWorker:
 
     def _own_deadline_ns(self) -> int:
         """The deadline of sidecars of a finished pod, and of containers that are restarted with another image."""
-        return self._now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
+        return self._clock.now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
 
     def _set_outcome(self, actions: PodActions) -> None:
         """Set the outcome when the pod has ended, and release its address, which needs a task only with a namespace."""
@@ -247,8 +247,8 @@ class PodWorker:
     async def _await_visibility(self) -> None:
         """Wait until clients that poll have seen the deletionTimestamp, as with a kubelet, which takes longer."""
         if self._deletion_seen_ns is not None and pod_termination.deletion_grace_s(self._pod):
-            remaining_ns = self._deletion_seen_ns + VISIBLE_MIN_NS - self._now_ns()
-            await self._deps.clock.sleep(max(remaining_ns, 0) / NANOSECONDS)
+            remaining_ns = self._deletion_seen_ns + VISIBLE_MIN_NS - self._clock.now_ns()
+            await self._clock.sleep(max(remaining_ns, 0) / NANOSECONDS)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -260,7 +260,9 @@ class PodWorker:
             self._apply_failed_creation(name, error)
         except StartFailure as failure:
             self._events.record_container_event(name, "Warning", "Failed", f"Error: {failure}")
-            end = Terminated(container_state.START_ERROR_EXIT_CODE, "StartError", self._now_ns(), message=str(failure))
+            end = Terminated(
+                container_state.START_ERROR_EXIT_CODE, "StartError", self._clock.now_ns(), message=str(failure)
+            )
             self._apply_exit(name, end)
         except Exception as error:  # rule 1: a full disk, an exhausted address block, or a bug
             is_expected = isinstance(error, OSError | PodscalerError)
@@ -401,7 +403,7 @@ class PodWorker:
         """Set the waiting state of a container that cannot be created, with an event unless its volumes have one."""
         if error.reason != volume_files.MOUNT_REASON:
             self._events.record_container_event(name, "Warning", "Failed", f"Error: {error.message}")
-        container, now_ns = self._containers[name], self._now_ns()
+        container, now_ns = self._containers[name], self._clock.now_ns()
         self._set_state(container_state.after_failed_creation(container, error.reason, error.message, now_ns=now_ns))
 
     # --- state ----------------------------------------------------------------------------------------------------
@@ -423,7 +425,7 @@ class PodWorker:
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:
             if self._deletion_seen_ns is None:
-                self._deletion_seen_ns = self._now_ns()
+                self._deletion_seen_ns = self._clock.now_ns()
             self._terminate(grace_s)
 
     def _terminate(self, grace_s: float, reason: str = "", message: str = "") -> None:
@@ -433,6 +435,6 @@ class PodWorker:
             reason, message: of the pod's status; empty for a deletion, and where the node stops.
         """
         self._termination = pod_termination.terminate(
-            self._termination, grace_s, now_ns=self._now_ns(), reason=reason, message=message
+            self._termination, grace_s, now_ns=self._clock.now_ns(), reason=reason, message=message
         )
         self._wakeup.notify()

@@ -66,7 +66,7 @@ class SimulatedPod:
         return []
 
     async def run(self) -> None:
-        """Write the pod's status until its object is gone, or the node stops."""
+        """Write the pod's status until its object is gone, or the node stops. Raises AddressesExhausted."""
         ready_at_ns = self._started_ns + round(self._startup_s() * NANOSECONDS)
         try:
             while not self._is_done:
@@ -81,10 +81,12 @@ class SimulatedPod:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self, ready_at_ns: int) -> bool:
-        """Write the status, or remove a deleted pod; returns False if the pod is not ready yet. Raises StatusError.
+        """Write the status, or remove a deleted pod; returns False if the pod is not ready yet.
 
         Args:
             ready_at_ns: the instant from which the pod is ready.
+
+        Raises StatusError, AddressesExhausted.
         """
         if pod_termination.deletion_grace_s(self._pod) is not None:
             await self._writer.remove()

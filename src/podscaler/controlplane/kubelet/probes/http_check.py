@@ -20,8 +20,10 @@ from aiohttp import ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
 BODY_BYTES_MAX: Final = 10 * 1024
+"""As in kubelet."""
 HEADER_BYTES_MAX: Final = 64 * 1024
 REDIRECTS_MAX: Final = 10
+"""As in net/http."""
 
 _FOLLOWED_STATUSES: Final = frozenset((301, 302, 303, 307, 308))
 _NOT_SENT: Final = frozenset(("content-length", "transfer-encoding", "trailer"))

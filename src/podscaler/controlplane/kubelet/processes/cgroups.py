@@ -27,6 +27,8 @@ CPU_PERIOD_US: Final = 100_000
 _QUOTA_MIN_US: Final = 1000
 """The least CPU time in a period that the kernel accepts."""
 _WEIGHT_MAX: Final = 10_000
+"""The largest `cpu.weight` that the kernel accepts."""
+_MILLI_PER_CORE: Final = 1000
 _MILLICORES_PER_WEIGHT: Final = 10
 """A request of one core is the default weight, 100."""
 
@@ -78,7 +80,7 @@ def limits(resources: Mapping[str, Any]) -> dict[str, str]:
     requests = {**limits_by_resource, **(resources.get("requests") or {})}  # a limit is the default of the request
     contents = {}
     if "cpu" in limits_by_resource:
-        quota_us = max(_QUOTA_MIN_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // 1000)
+        quota_us = max(_QUOTA_MIN_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // _MILLI_PER_CORE)
         contents["cpu.max"] = f"{quota_us} {CPU_PERIOD_US}"
     if "memory" in limits_by_resource:
         contents["memory.max"] = str(Quantity.parse(str(limits_by_resource["memory"])).value())

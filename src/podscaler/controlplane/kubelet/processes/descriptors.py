@@ -1,7 +1,8 @@
 """Readers and writers of pipes and terminals on the event loop.
 
 * `DescriptorReader` is pulled: it reads only when `chunks` is iterated, so that a process whose client is slow blocks
-  in its write, as with any pipe. `DescriptorWriter` is its counterpart. `kubelet.containers.exec_session` uses both.
+  in its write, as with any pipe. `DescriptorWriter` is its counterpart. `kubelet.containers.exec_session` uses both,
+  `kubelet.logs.container_streams` the writer.
 * `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full.
   `kubelet.containers.container_process` and `kubelet.probes.exec_check` use it.
 
@@ -55,7 +56,7 @@ class _Readiness:
         try:
             await self._waiter
         finally:
-            if self._waiter is not None:
+            if self._waiter is not None:  # cancelled: `wake` has not been called
                 self._unwatch(self._descriptor)
                 self._waiter = None
 

@@ -10,9 +10,10 @@
     pods/UID/roots/CONTAINER/       an empty directory, on which the launcher builds the container's root
     pods/UID/logs/CONTAINER/N.log   the log of its N-th restart (N.log.1: the older part)
 
-Only the owner may read them (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
-server has validated; a name that is not that of one directory entry is an UnsafeName. Paths within volumes are joined
-by `volume_files` and `openat2`. A new path: a line above, and a property or method of `NodePaths`.
+`kubelet.node_agent` makes one `NodePaths`, which all parts of the node share. Only the owner may read the files (0700),
+as logs and volumes hold secrets. Names are uids and DNS labels, which the API server has validated; a name that is not
+that of one directory entry is an UnsafeName. Paths within volumes are joined by `volume_files` and `openat2`. A new
+path: a line above, and a property or method of `NodePaths`.
 """
 
 from dataclasses import dataclass

@@ -238,7 +238,7 @@ def _read_launch_error(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
     """
     poller = select.poll()
     poller.register(reader, select.POLLIN)
-    if not poller.poll(LAUNCH_TIMEOUT_S * 1000):  # readable at the end of the pipe, too
+    if not poller.poll(LAUNCH_TIMEOUT_S * 1000):  # in milliseconds; readable at the end of the pipe, too
         popen.kill()
         return b"the launcher took too long to prepare the container's mounts"
     with open(reader, "rb", closefd=False) as report:

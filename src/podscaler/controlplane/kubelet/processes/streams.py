@@ -1,7 +1,7 @@
 """Standard streams of a process: pipes, or a pseudo-terminal for a `tty`.
 
-`kubelet.containers.container_process` and `exec_session` open them before they start a process; the launcher makes the
-terminal's slave side the controlling terminal of the process.
+`kubelet.containers.container_process` and `exec_session` open them before they start a process by `processes.start`,
+which takes the `ChildStreams`; the launcher makes the terminal's slave side the controlling terminal of the process.
 
 Source: pty(7), ioctl_tty(2); the TERM that container runtimes set.
 """

@@ -207,7 +207,7 @@ def self_signed_context() -> ssl.SSLContext:
 
 
 def main(args: Sequence[str]) -> int:
-    """Serve; returns the exit status."""
+    """Serve; returns the exit status. Raises OSError where no certificate can be made."""
     parser = ArgumentParser(prog="external-metrics")
     parser.add_flag("port", 6443)
     parser.add_flag("service-name", "external-metrics-server")

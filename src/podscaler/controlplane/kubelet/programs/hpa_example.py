@@ -19,12 +19,14 @@ from math import sqrt
 DRAIN_DELAY_S = 0.5
 """How long new connections are accepted after SIGTERM: clients may not know yet that the pod ends."""
 KEEP_ALIVE_S = 60
+"""The timeout of an idle connection."""
 BUSY_POLL_S = 0.02
+"""The delay between two checks for requests in progress, once the server is stopping."""
 
 
 def burn(iterations: int) -> float:
     """Use CPU time; returns the sum of `iterations` square roots."""
-    total = 0.0001
+    total = 0.0001  # as the program of that image begins: from 0 the sum would stay 0
     for _ in range(iterations):
         total += sqrt(total)
     return total
@@ -96,7 +98,10 @@ def drain(server: ExampleServer) -> None:
 
 
 def main() -> int:
-    """Serve until SIGTERM; returns the exit status, 1 if the address cannot be bound."""
+    """Serve until SIGTERM; returns the exit status, 1 if the address cannot be bound.
+
+    Raises ValueError for ITERATIONS or PORT that is no number.
+    """
     LoadHandler.iterations = int(os.environ.get("ITERATIONS", LoadHandler.iterations))
     host = os.environ.get("LISTEN_ADDRESS") or os.environ.get("POD_IP", "127.0.0.1")
     address = (host, int(os.environ.get("PORT", "80")))

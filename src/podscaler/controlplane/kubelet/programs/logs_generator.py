@@ -33,7 +33,7 @@ def request_line(number: int, rng: random.Random) -> str:
 
 
 def klog_line(message: str, logged_at: datetime, process_id: int) -> str:
-    """A line of information in the form of klog, with a line feed."""
+    """A line of information in the form of klog, with the place in upstream's program, and a line feed."""
     return f"I{logged_at:%m%d %H:%M:%S.%f} {process_id:>7} logs_generator.go:76] {message}\n"
 
 

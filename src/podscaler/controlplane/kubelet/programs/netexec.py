@@ -4,7 +4,9 @@
 cases of `datagram_response`.
 
 Source: test/images/agnhost/netexec of Kubernetes v1.37 (endpoints, flags, messages).
-Differs: no /upload; the flags sctp-port and udp-listen-addresses have no effect; commands of /shell end after SHELL_S.
+As upstream, endpoints respond to most invalid parameters with status 200 and the text of the error.
+Differs: no /upload; the flags sctp-port and udp-listen-addresses have no effect; commands of /shell end after SHELL_S,
+/exit waits for WAIT_MAX_S, and /dial sends DIALS_MAX requests at most.
 """
 
 import http.client
@@ -132,7 +134,7 @@ class Netexec:
             return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
         time.sleep(min(delays_s["wait"], WAIT_MAX_S))
         if not delays_s["timeout"]:
-            self._exit(status)
+            self._exit(status)  # does not return, but in tests
         return WebResponse("", on_sent=lambda: self._exit(status))
 
 

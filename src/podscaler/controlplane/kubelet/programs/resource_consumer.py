@@ -33,23 +33,24 @@ PAUSE_S: Final = 0.01
 NOT_GIVEN: Final = "not given function argument"
 INCORRECT: Final = "incorrect function argument"
 _MEGABYTE: Final = 1024 * 1024
+_MILLI_PER_CORE: Final = 1000
 
 
 def consume_cpu(millicores: int, duration_s: int) -> None:
     """Use CPU time for `duration_s` seconds, `millicores` on the average since the start."""
     started_s = time.monotonic()
     while (elapsed_s := time.monotonic() - started_s) < duration_s:
-        if time.process_time() < elapsed_s * millicores / 1000:
+        if time.process_time() < elapsed_s * millicores / _MILLI_PER_CORE:
             _burn(BURST_S)
         else:
             time.sleep(PAUSE_S)
 
 
-def _burn(duration_s: float) -> None:
-    """Use CPU time for `duration_s` seconds of CPU time."""
-    end_s = time.process_time() + duration_s
+def _burn(cpu_s: float) -> None:
+    """Use `cpu_s` seconds of CPU time."""
+    end_s = time.process_time() + cpu_s
     while time.process_time() < end_s:
-        for number in range(1000):
+        for number in range(1000):  # so many square roots between two readings of the clock
             math.sqrt(number)
 
 

@@ -35,12 +35,14 @@ class ConsumedResource:
         size_parameter: the name of the parameter with the largest amount of one request.
         action: the verb and object in the first line of the response, with `{}` for the amount.
         done: the line of the response for a request that succeeded, with `{}` for its amount.
+        forwarded_parameters: the names of the parameters that are sent on unchanged.
     """
 
     amount_parameter: str
     size_parameter: str
     action: str
     done: str
+    forwarded_parameters: tuple[str, ...] = ("durationSec",)
 
 
 RESOURCES_BY_PATH: Final = {
@@ -48,8 +50,15 @@ RESOURCES_BY_PATH: Final = {
         "millicores", "requestSizeMillicores", "consume {} millicores", "Consumed {} millicores"
     ),
     "/ConsumeMem": ConsumedResource("megabytes", "requestSizeMegabytes", "consume {} MB", "Consumed {} megabytes"),
-    "/BumpMetric": ConsumedResource("delta", "requestSizeMetrics", "bump custom metric by {}", "Bumped metric by {}"),
+    "/BumpMetric": ConsumedResource(
+        "delta",
+        "requestSizeMetrics",
+        "bump custom metric by {}",
+        "Bumped metric by {}",
+        forwarded_parameters=("durationSec", "metric"),
+    ),
 }
+"""A new resource: an entry here, and its path in `resource_consumer`."""
 
 
 def split(amount: int, size: int) -> list[int]:
@@ -76,15 +85,14 @@ class ConsumerController:
         if resource is None:
             return error_response("unknown function", 404)
         form = request.form
-        forwarded_names = ("durationSec", "metric") if request.path == "/BumpMetric" else ("durationSec",)
-        if lacks_any(form, (*forwarded_names, resource.amount_parameter, resource.size_parameter)):
+        if lacks_any(form, (*resource.forwarded_parameters, resource.amount_parameter, resource.size_parameter)):
             return error_response(NOT_GIVEN, 400)
         amount, size = parse_int(form[resource.amount_parameter]), parse_int(form[resource.size_parameter])
         if parse_int(form["durationSec"]) is None or amount is None or size is None or size <= 0:
             return error_response(INCORRECT, 400)
         if amount // size >= PARTS_MAX:
             return error_response(f"more than {PARTS_MAX} requests", 400)
-        forwarded = {name: form[name] for name in forwarded_names}
+        forwarded = {name: form[name] for name in resource.forwarded_parameters}
         return WebResponse(self._send_all(request.path, resource, split(amount, size), forwarded))
 
     def _send_all(self, path: str, resource: ConsumedResource, amounts: list[int], forwarded: dict[str, str]) -> str:

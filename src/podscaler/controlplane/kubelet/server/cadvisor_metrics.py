@@ -30,6 +30,7 @@ from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapsh
 
 PATH: Final = "/metrics/cadvisor"
 CPU_PERIOD_US: Final = 100_000
+MILLI_PER_CORE: Final = 1000
 SHARES_PER_CORE: Final = 1024
 SHARES_MIN: Final = 2
 """CPU shares as kubelet computes them from requests."""
@@ -161,15 +162,15 @@ def _cpu_sample(row: _Row) -> MetricSample:
     return MetricSample(labels, row.usage.cpu_ns / NANOSECONDS)
 
 
-def _rows(snapshot: UsageSnapshot, pods: Mapping[str, Object]) -> Iterator[_Row]:
-    """The machine, then each pod with its containers."""
+def _rows(snapshot: UsageSnapshot, pods_by_uid: Mapping[str, Object]) -> Iterator[_Row]:
+    """The machine, then each pod with its containers, of which it has one at least."""
     yield _Row(_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
     for pod in snapshot.pods:
         pod_cgroup = f"/kubepods/pod{pod.uid}"
         pod_labels = {"namespace": pod.namespace, "pod": pod.name}
         pod_started_ns = min(total.started_ns for total in pod.containers.values())
         yield _Row(_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
-        specs, container_ids = _specs_and_ids(pods.get(pod.uid, {}))
+        specs, container_ids = _specs_and_ids(pods_by_uid.get(pod.uid, {}))
         for name, total in pod.containers.items():
             spec, container_id = specs.get(name, {}), container_ids.get(name, "")
             own_labels = {"container": name, "image": spec.get("image", ""), "name": container_id}
@@ -204,9 +205,10 @@ def _limits(container: Object) -> dict[str, int]:
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
     values = {
         "container_spec_cpu_period": CPU_PERIOD_US,
-        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, SHARES_MIN),
+        "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // MILLI_PER_CORE, SHARES_MIN),
         "container_spec_memory_limit_bytes": Quantity.parse(limits.get("memory", "0")).value(),
     }
     if "cpu" in limits:
-        values["container_spec_cpu_quota"] = Quantity.parse(limits["cpu"]).milli_value() * CPU_PERIOD_US // 1000
+        limit_milli = Quantity.parse(limits["cpu"]).milli_value()
+        values["container_spec_cpu_quota"] = limit_milli * CPU_PERIOD_US // MILLI_PER_CORE
     return values

@@ -27,6 +27,7 @@ METRICS_PATH: Final = "/metrics"
 PROBES_PATH: Final = "/metrics/probes"
 
 Object = dict[str, Any]
+"""A core/v1 Pod as JSON."""
 
 
 def kubelet_pages(

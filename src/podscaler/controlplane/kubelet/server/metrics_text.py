@@ -1,6 +1,7 @@
 """Renders metric families in Prometheus' text format with optional timestamps, in the order of a kubelet's pages.
 
-`kubelet.server.resource_metrics` and `cadvisor_metrics` call `render`. Families without samples are left out.
+`kubelet.server.resource_metrics` and `cadvisor_metrics` call `render`; `kubelet_pages` uses CONTENT_TYPE. Families
+without samples are left out.
 
 Source: Prometheus' text-based exposition format, version 0.0.4.
 """

@@ -28,7 +28,7 @@ SUBRESOURCES: Final = {
     "/logs": ("log",),
     "/checkpoint": ("checkpoint",),
     "/statusz": ("statusz",),
-    "/flagz": ("configz",),
+    "/flagz": ("configz",),  # as kubelet
     "/allocatedPods": ("pods", "proxy"),
     "/pods": ("pods", "proxy"),
     "/runningpods": ("pods", "proxy"),
@@ -39,6 +39,7 @@ SUBRESOURCES: Final = {
 PROXY: Final = ("proxy",)
 """The subresources of every other path."""
 VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+"""The verb of RBAC for an HTTP method."""
 
 
 class AccessRejection(NamedTuple):

@@ -87,7 +87,7 @@ class NodeServer:
 
     @property
     def bound(self) -> tuple[str, int] | None:
-        """The name of the Node and the port; None while the server does not listen."""
+        """The name of the Node and the port, for `podscaler.cli.up.machine`; None while the server does not listen."""
         return (self._node_name, self._port) if self._runner is not None and self._port else None
 
     async def stop(self) -> None:

@@ -116,4 +116,4 @@ def _env_source_variables(source: Mapping[str, Any], find: FindObject, namespace
     if text_by_key is None and not reference.get("optional"):
         raise ContainerConfigError(f'{kind} "{name}" not found')
     variables = {prefix + key: value for key, value in (text_by_key or {}).items()}
-    return {name: value for name, value in variables.items() if name and "=" not in name}
+    return {variable: value for variable, value in variables.items() if variable and "=" not in variable}

@@ -16,6 +16,7 @@ from typing import Any, Final
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError
 
 ZONE: Final = "cluster.local"
+"""The domain of the cluster, as `ZONE` of `podscaler.controlplane.network.dns_zone`."""
 LABEL_MAX: Final = 63
 """A longer pod name is cut to a host name of this length."""
 QUALIFIED_NAME_MAX: Final = 64

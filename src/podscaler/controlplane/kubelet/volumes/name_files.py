@@ -39,7 +39,7 @@ def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine_resolv_conf:
     """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None if the machine's own file is right.
 
     Args:
-        nameserver: the address of the control plane's DNS server; empty if it has none.
+        nameserver: the address of the control plane's DNS server; empty if it has none (ClusterFirst is Default then).
         machine_resolv_conf: the content of the machine's own file.
     """
     spec = pod["spec"]

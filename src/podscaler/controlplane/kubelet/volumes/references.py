@@ -110,7 +110,10 @@ def resource_value(
 
 
 def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> dict[str, str] | None:
-    """The `data` of a ConfigMap or Secret: key -> text, values of Secrets decoded; None if there is no such object."""
+    """The `data` of a ConfigMap or Secret: key -> text, values of Secrets decoded; None if there is no such object.
+
+    Bytes that are not UTF-8 become surrogates, which an environment turns into the same bytes.
+    """
     config_or_secret = find(f"{kind}s", namespace, name)
     if config_or_secret is None:
         return None

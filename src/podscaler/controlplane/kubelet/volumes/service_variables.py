@@ -17,19 +17,22 @@ from typing import Any
 from podscaler.api import port_map
 
 
-def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, links: bool = True) -> dict[str, str]:
+def service_variables(
+    services: Iterable[Mapping[str, Any]], *, namespace: str, enable_service_links: bool = True
+) -> dict[str, str]:
     """The variables for a container in `namespace`.
 
     Args:
         services: Services; those with a clusterIP in the namespace, and `kubernetes` of `default`, have variables.
-        links: enableServiceLinks of the pod; if False, only the Service `kubernetes` of `default` has variables.
+        enable_service_links: that of the pod; if False, only the Service `kubernetes` of `default` has variables.
     """
     variables: dict[str, str] = {}
     for service in services:
         meta, spec = service["metadata"], service["spec"]
         is_kubernetes = meta["name"] == "kubernetes" and meta["namespace"] == "default"
         address = spec.get("clusterIP")
-        if address and address != "None" and (is_kubernetes or (links and meta["namespace"] == namespace)):
+        is_visible = is_kubernetes or (enable_service_links and meta["namespace"] == namespace)
+        if is_visible and address and address != "None":
             variables |= _of_service(meta["name"], address, _proxy_ports(service))
     return variables
 

@@ -1,10 +1,10 @@
 """The files of configMap, secret, downwardAPI and projected volumes, and writing them into a volume.
 
-`kubelet.volumes.volumes` and `kubelet.token_renewal` call it. All functions but `write`, `write_changed` and `status`
-are pure, except for lookups in the registry's memory and the issue of tokens. An object or key that is missing, and not
-optional, is a ContainerConfigError. Pods, volumes and their sources are the API's JSON objects. A new kind of volume: a
-case in `files`, and in `has_object` if it has the content of an object; a new kind of source in a projected volume: a
-case in `_projected_files`, and in `has_object`.
+`kubelet.volumes.volumes`, `kubelet.token_renewal` and `kubelet.pods.pod_worker` call it. All functions but `write`,
+`write_changed` and `status` are pure, except for lookups in the registry's memory and the issue of tokens. An object or
+key that is missing, and not optional, is a ContainerConfigError. Pods, volumes and their sources are the API's JSON
+objects. A new kind of volume: a case in `files`, and in `has_object` if it has the content of an object; a new kind of
+source in a projected volume: a case in `_projected_files`, and in `has_object`.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
@@ -277,7 +277,7 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     parent_path, _, name = safe_path(file.path).rpartition("/")
     if name in ("", "."):
         raise mount_error(f'"{file.path}" is no path of a file')
-    with _opened(folder, parent_path) as parent:
+    with _ensured_folder(folder, parent_path) as parent:
         draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=parent)
@@ -319,7 +319,7 @@ def _has_data(folder: Path, file: VolumeFile) -> bool:
     False if it cannot be read. Raises ContainerConfigError, OSError.
     """
     parent_path, _, name = safe_path(file.path).rpartition("/")
-    with _opened(folder, parent_path) as parent:
+    with _ensured_folder(folder, parent_path) as parent:
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with open(os.open(name, flags, dir_fd=parent), "rb") as written_file:
@@ -345,7 +345,7 @@ def status(folder: Path, path: str) -> os.stat_result | None:
 
 
 @contextmanager
-def _opened(folder: Path, path: str) -> Iterator[int]:
+def _ensured_folder(folder: Path, path: str) -> Iterator[int]:
     """A descriptor of the directory at `path` within `folder`, which is created if it is missing. Raises OSError."""
     with openat2.opened_folder(str(folder)) as root:
         descriptor = openat2.make_beneath(root, path, FOLDER_MODE)
