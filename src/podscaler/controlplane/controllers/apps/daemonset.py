@@ -185,7 +185,7 @@ def status(facts: DaemonSetFacts) -> Object:
 
     Of several pods on a node the oldest is counted; during a surge the new one as soon as it is available.
     """
-    eligible_nodes, pods_by_node = facts.eligible_nodes(), facts.by_node()
+    eligible_nodes, pods_by_node = facts.eligible_nodes(), facts.pods_by_node()
     counted_pods = [_counted_pod(facts, pods_by_node[name]) for name in eligible_nodes if name in pods_by_node]
     available = sum(map(facts.is_available, counted_pods))
     required_counts = {

@@ -41,7 +41,7 @@ class StatefulSetFacts:
     newest: Object
     now_ns: int
 
-    def by_ordinal(self) -> dict[int, Object]:
+    def pods_by_ordinal(self) -> dict[int, Object]:
         """The pods by ordinal."""
         pods_with_ordinals = (
             (statefulset_pods.ordinal(self.stateful_set, pod["metadata"]["name"]), pod) for pod in self.owned
@@ -70,7 +70,7 @@ class StatefulSetPlan:
 def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
     """The plan for a StatefulSet that is not being deleted."""
     planned = StatefulSetPlan()
-    present = facts.by_ordinal()
+    present = facts.pods_by_ordinal()
     if _plan_desired(facts, present, planned) and _plan_surplus(facts, present, planned):
         _plan_update(facts, present, planned)
     return planned

@@ -20,6 +20,7 @@ INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 """Annotations of a pod: how many pods of its index failed before, and how many more that the failure policy ignores."""
 _MAX_INT32 = 2**31 - 1
+"""The greatest count in these annotations, which upstream parses as int32."""
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
 _MAX_DOUBLINGS = 32

@@ -72,7 +72,10 @@ class NamespaceDeletion(Reconciler[str]):
         ]
 
     async def sync(self, key: str) -> float | None:
-        """Delete all objects and write the conditions; remove the finalizer (returns None), or return when to check."""
+        """Delete all objects and write the conditions; remove the finalizer once none is left.
+
+        Returns the seconds until the next check while objects remain, otherwise None. Raises StatusError.
+        """
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _awaits_deletion(namespace):
             return None
