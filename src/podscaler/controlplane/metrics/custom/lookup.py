@@ -128,16 +128,16 @@ class Lookup:
         """The `Resource.key` of the kinds whose metrics are summed over pods."""
         return self._association.kinds
 
-    def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
-        """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
+    def external(self, namespace: str, metric: str, metric_selector: Selector) -> Sequence[Value]:
+        """The values of an external metric whose labels `metric_selector` matches. Raises StatusError 404."""
         series = self._find_series(namespace, OUTSIDE, metric)
-        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
+        selected = [one_series for one_series in series if metric_selector.matches(one_series.labels)]
         values = []
         for current in self._current_series(namespace, selected):
             values.append(Value("", current.series.labels, current.quantity, current.series.window_s))
         return values
 
-    def of_object(self, namespace: str, subject: str, name: str, *, metric: str, selector: Selector) -> Value:
+    def of_object(self, namespace: str, subject: str, name: str, *, metric: str, metric_selector: Selector) -> Value:
         """The value for one object.
 
         Args:
@@ -145,35 +145,37 @@ class Lookup:
             subject: the `Resource.key` of its kind.
             name: its name.
             metric: the metric's name.
-            selector: selects series by the metric's labels.
+            metric_selector: selects series by the metric's labels.
 
         Raises:
             StatusError: 404 for an unknown metric, or an object without a value.
         """
-        sums = self._sums_of(namespace, subject, metric, selector=selector, name=name)
+        sums = self._sums_of(namespace, subject, metric, metric_selector=metric_selector, name=name)
         labels = self._labels_of(namespace, subject, name)
         object_value = None if labels is None else sums.value_of(name, labels)
         if object_value is None:
-            raise metrics_errors.no_value(metric, subject, name, selector)
+            raise metrics_errors.no_value(metric, subject, name, metric_selector)
         return object_value
 
     def of_objects(
-        self, namespace: str, subject: str, objects: Selector, *, metric: str, selector: Selector
+        self, namespace: str, subject: str, object_selector: Selector, *, metric: str, metric_selector: Selector
     ) -> Sequence[Value]:
-        """The values of the objects that `objects` matches, sorted by name; objects without a value are left out.
+        """The values of the objects that `object_selector` matches, by name; objects without a value are left out.
 
-        Other arguments and errors are as for `of_object`.
+        Other arguments are as for `of_object`. Raises StatusError 404 for an unknown metric.
         """
-        sums = self._sums_of(namespace, subject, metric, selector=selector)
-        labels = self._described(namespace, subject, sums.names)
-        names = [name for name in sorted(labels) if objects.matches(labels[name])]
+        sums = self._sums_of(namespace, subject, metric, metric_selector=metric_selector)
+        labels = self._labels_of_existing(namespace, subject, sums.names)
+        names = [name for name in sorted(labels) if object_selector.matches(labels[name])]
         values = [sums.value_of(name, labels[name]) for name in names]
         return [object_value for object_value in values if object_value is not None]
 
-    def _sums_of(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
+    def _sums_of(
+        self, namespace: str, subject: str, metric: str, *, metric_selector: Selector, name: str = ""
+    ) -> _Sums:
         """The sums of a metric for the objects of a kind; `name` limits them to one object. Raises StatusError 404."""
         series = self._find_series(namespace, subject, metric, name)
-        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
+        selected = [one_series for one_series in series if metric_selector.matches(one_series.labels)]
         return _Sums(subject, self._current_series(namespace, selected))
 
     def _find_series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
@@ -239,7 +241,9 @@ class Lookup:
         pod = self._get_running_pods(namespace).get(name)
         return None if pod is None else pod.labels
 
-    def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    def _labels_of_existing(
+        self, namespace: str, subject: str, names: Iterable[str]
+    ) -> Mapping[str, Mapping[str, str]]:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
             return {name: pod.labels for name, pod in self._get_running_pods(namespace).items()}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.metrics.resource.processes import TreeReading
-from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime
+from podscaler.controlplane.metrics.resource.rates import MeasuredRun, Rate, SampleTime
 
 ContainerKey = tuple[str, str]
 """The uid of a pod, and the name of a container in it."""
@@ -102,7 +102,7 @@ class _Accumulated:
             the monotonic time of the round.
     """
 
-    run: ContainerStart
+    run: MeasuredRun
     cpu_ns: int
     memory_bytes: int
     baseline_ns: int
@@ -116,7 +116,7 @@ class UsageTotals:
 
     def observe(
         self,
-        containers: Mapping[ContainerKey, ContainerStart],
+        containers: Mapping[ContainerKey, MeasuredRun],
         readings: Mapping[int, TreeReading],
         simulated: Mapping[ContainerKey, Rate],
         sampled_at: SampleTime,
@@ -146,7 +146,7 @@ class UsageTotals:
             totals[key] = UsageTotal(container.run.started_ns, container.cpu_ns, nanocores, container.memory_bytes)
         return totals
 
-    def _added(self, key: ContainerKey, run: ContainerStart, reading: TreeReading) -> _Accumulated:
+    def _added(self, key: ContainerKey, run: MeasuredRun, reading: TreeReading) -> _Accumulated:
         """The total of a container with processes after a reading; a sum that has decreased adds nothing."""
         read_ns = round(reading.cpu_s * NANOSECONDS)
         previous = self._accumulated.get(key)
@@ -161,6 +161,6 @@ class UsageTotals:
         round_ns = round(sampled_at.monotonic_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run.pid != _SIMULATED_PID:
-            return _Accumulated(ContainerStart(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
+            return _Accumulated(MeasuredRun(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
         used_ns = rate.cpu_nanocores * (round_ns - previous.baseline_ns) // NANOSECONDS
         return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, round_ns)

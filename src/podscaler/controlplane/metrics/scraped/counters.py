@@ -73,6 +73,7 @@ def _advance(counter: _Counter, counter_value: float, at_s: float) -> CounterRat
     counter.increase += counter_value if counter_value < counter.last_value else counter_value - counter.last_value
     counter.last_value = counter_value
     counter.readings.append((at_s, counter.increase))
+    # at least two readings stay, and one that is at or before the start of the window
     while len(counter.readings) > 2 and counter.readings[1][0] <= at_s - WINDOW_S:
         counter.readings.popleft()
     since_s, increase_before = counter.readings[0]
