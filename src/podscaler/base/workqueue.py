@@ -84,8 +84,10 @@ class WorkQueue(Generic[K]):
         heapq.heappush(self._delayed, (due_at_s, self._sequence, key))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().create_task(self._queue_due_keys())
-        elif self._delayed[0][2] == key:
-            self._earlier_due_time.set()
+        else:
+            _, _, earliest_key = self._delayed[0]
+            if earliest_key == key:
+                self._earlier_due_time.set()
 
     async def get(self) -> K:
         """Wait for a key and return it; the caller processes it and calls `done`.

@@ -87,7 +87,8 @@ class Sessions:
         cookie = secrets.token_urlsafe(TOKEN_BYTES)
         self._sessions[_digest(cookie)] = Session(viewer, self._clock.monotonic_s())
         if len(self._sessions) > SESSIONS_MAX:
-            await _end(self._sessions.popitem(last=False)[1])
+            _, least_recent = self._sessions.popitem(last=False)
+            await _end(least_recent)
         return cookie
 
     def find(self, cookie: str) -> Session | None:
@@ -113,7 +114,8 @@ class Sessions:
     async def close(self) -> None:
         """End all sessions."""
         while self._sessions:
-            await _end(self._sessions.popitem()[1])
+            _, session = self._sessions.popitem()
+            await _end(session)
 
 
 def _digest(text: str) -> bytes:
@@ -121,5 +123,6 @@ def _digest(text: str) -> bytes:
 
 
 async def _end(session: Session) -> None:
+    """Mark a session as ended, for requests of it that still run, and close its viewer."""
     session.is_ended = True
     await session.viewer.close()
