@@ -69,6 +69,7 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
+        live_cluster: has the rows, their changes, and the time lines.
         sessions: has the rule for the end of a session.
         session: the session of the stream.
         boot_id: of this server process, for the ids of events.
@@ -91,7 +92,7 @@ class EventStream:
         self._clock = clock
         self._boot_id = boot_id
         self._detail_key = detail_key
-        self._sent_faults = ""
+        self._sent_faults = ""  # the last text of `_connection_notices`; empty while there is no fault
         self._position = Position(0, 0)
 
     async def run(self, response: web.StreamResponse, start: Position | None) -> None:
@@ -105,7 +106,7 @@ class EventStream:
         """
         now_ms = self._live.history.now_ms
         self._position = start or Position(0, now_ms - OVERLAP_MS)
-        self._session.streams += 1
+        self._session.stream_count += 1
         try:
             with contextlib.suppress(ConnectionError):
                 await self._send_all(response)
@@ -113,7 +114,7 @@ class EventStream:
             self._session.was_slow = True
             log.info("a viewer of the dashboard reads nothing any more and is disconnected")
         finally:
-            self._session.streams -= 1
+            self._session.stream_count -= 1
 
     async def _send_all(self, response: web.StreamResponse) -> None:
         """Send events in rounds until the session is over."""

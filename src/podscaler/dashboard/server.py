@@ -335,7 +335,7 @@ class DashboardServer:
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
         """The stream of events, until the client disconnects or the server stops. Raises RejectedRequest 429."""
-        if session.streams >= STREAMS_MAX:
+        if session.stream_count >= STREAMS_MAX:
             raise RejectedRequest(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
         query = request.rel_url.query
         namespace, name = query.get("namespace", ""), query.get("name", "")

@@ -36,14 +36,14 @@ class Session:
     Attributes:
         viewer: whose it is.
         last_used_s: its last request, by the monotonic clock.
-        streams: how many event streams it has open.
+        stream_count: how many event streams it has open.
         was_slow: whether its last event stream was ended because it did not read.
         is_ended: whether it ended by logout or for a new session; requests of it may still run.
     """
 
     viewer: Viewer
     last_used_s: float
-    streams: int = 0
+    stream_count: int = 0
     was_slow: bool = False
     is_ended: bool = False
 

@@ -1,6 +1,6 @@
 """Refuses writes of RBAC roles and bindings that grant more than the writing user has (privilege escalation).
 
-`podscaler up` calls `admit_rbac`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
+`apiserver.app` calls `register`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
 has the writing user. Not checked are members of system:masters (among them the control plane itself), users with the
 verb `escalate` on the role, and users with `bind` on the role of a binding.
 
@@ -25,7 +25,7 @@ _COLLECTOR_FIELDS = ("ownerReferences", "finalizers")
 _AGGREGATION_MESSAGE = "must have cluster-admin privileges to use the aggregationRule"
 
 
-def admit_rbac(objects: Objects, authorizer: Authorizer) -> None:
+def register(objects: Objects, authorizer: Authorizer) -> None:
     """Register the check of all writes of roles and bindings with `objects`."""
     for resource in (ROLES, CLUSTER_ROLES):
         objects.add_admission(resource, partial(_check_role, objects, authorizer, resource))

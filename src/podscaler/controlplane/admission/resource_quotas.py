@@ -1,6 +1,6 @@
 """Charges creates and updates to the ResourceQuotas of their namespace, and refuses those that exceed one.
 
-`cli.up` calls `admit_objects`; from then on `registry.object_writer` calls `QuotaAdmission.charge` after it has
+`cli.up` calls `register`; from then on `registry.object_writer` calls `QuotaAdmission.charge` after it has
 validated an object and before it stores it. The new status.used of the quotas is a part of the same transaction, so
 that concurrent creates together never exceed a quota, and a write that fails later is not charged.
 `controllers.cluster.resource_quota` sets status.hard, and lowers status.used after deletions; a quota without
@@ -24,7 +24,7 @@ from podscaler.controlplane.storage.transactions import Transaction
 QUOTAS = "resourcequotas"
 
 
-def admit_objects(objects: Objects) -> None:
+def register(objects: Objects) -> None:
     """Charge all creates and updates of `objects` from now on."""
     admission = QuotaAdmission(entry.key for entry in objects.list(QUOTAS).entries)
     objects.listen(admission.index)

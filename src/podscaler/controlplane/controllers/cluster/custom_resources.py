@@ -145,6 +145,7 @@ class CustomKinds(Reconciler[str]):
 
     def _serve(self, crd: Object) -> None:
         """Serve the kind of a definition with accepted names, withdraw versions that it lost, end outdated watches."""
+        # an Established kind stays served, even while names of its changed spec are taken
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
             return
         name = crd["metadata"]["name"]

@@ -46,6 +46,7 @@ class ConfigMaps:
         self._kinds = kinds
         self._events = EventRecorder(registry, COMPONENT, clock)
         self._reported: dict[Owner, frozenset[EntryProblem]] = {}
+        """The problems of the newest version of each ConfigMap that has some."""
 
     async def run(self) -> None:
         """Watch ConfigMaps until cancelled."""
@@ -59,6 +60,7 @@ class ConfigMaps:
                 self._forget(owner)
 
     def _forget(self, owner: Owner) -> None:
+        """Remove the series and the problems of a ConfigMap."""
         self._index.put(owner, ())
         self._reported.pop(owner, None)
 

@@ -151,16 +151,17 @@ class UsageTotals:
         read_ns = round(reading.cpu_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run != run:
-            return _Accumulated(run, read_ns, reading.memory_bytes, read_ns)
-        return _Accumulated(
-            run, previous.cpu_ns + max(read_ns - previous.baseline_ns, 0), reading.memory_bytes, read_ns
-        )
+            cpu_ns = read_ns
+        else:
+            cpu_ns = previous.cpu_ns + max(read_ns - previous.baseline_ns, 0)
+        return _Accumulated(run, cpu_ns, reading.memory_bytes, baseline_ns=read_ns)
 
     def _integrated(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
-        """The total of a simulated container: its rate is used up during the time since the previous round."""
+        """The total of a simulated container: it uses its rate of CPU time from the previous round until this one."""
         round_ns = round(sampled_at.monotonic_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run.pid != _SIMULATED_PID:
-            return _Accumulated(MeasuredRun(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
+            run = MeasuredRun(_SIMULATED_PID, sampled_at.stamp_ns)
+            return _Accumulated(run, cpu_ns=0, memory_bytes=rate.memory_bytes, baseline_ns=round_ns)
         used_ns = rate.cpu_nanocores * (round_ns - previous.baseline_ns) // NANOSECONDS
-        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, round_ns)
+        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, baseline_ns=round_ns)
