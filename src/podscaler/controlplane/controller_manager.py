@@ -23,11 +23,11 @@ from podscaler.controlplane.controllers.batch.cronjobs import CronJobs
 from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
 from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.cluster import apiservices
-from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.controllers.cluster.certificate_signing import CertificateSigning
 from podscaler.controlplane.controllers.cluster.namespace_defaults import NamespaceDefaults
 from podscaler.controlplane.controllers.cluster.resource_quota import ResourceQuotas
+from podscaler.controlplane.controllers.cluster.role_aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.controllers.deployment.deployment import Deployments
 from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController

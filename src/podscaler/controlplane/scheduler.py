@@ -1,8 +1,8 @@
 """Schedules pods: binds them to the only node of the cluster (the place of kube-scheduler).
 
-`kubelet.node_agent` calls it for every pod without a node, and again when the node changes. Pods of another scheduler
-or with scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is cordoned) gets
-the reason in its condition PodScheduled.
+`kubelet.node_agent` calls `Binder.bind` for every pod without a node, and again when the node changes. Pods of another
+scheduler or with scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is
+cordoned) gets the reason in its condition PodScheduled.
 
 Source: kube-scheduler's events and messages. Differs: there is one node, and resource requests are not checked, as pods
 share the machine as processes do.

@@ -92,7 +92,7 @@ class Availability(Reconciler[str]):
         remote = remote_versions.parse_api_service(api_service)
         state = _LOCAL_STATE if remote is None else await self._check(remote)
         if state is not None:
-            await self._update(key, api_service["spec"], state)
+            await self._write_condition(key, api_service["spec"], state)
         if remote is None:
             return None
         if state is None or state.reason == "FailedDiscoveryCheck":
@@ -155,7 +155,7 @@ class Availability(Reconciler[str]):
             return f"failing or missing response from {url}: bad status from {url}: {response.status}"
         return None
 
-    async def _update(self, key: str, spec: Object, state: _ConditionState) -> None:
+    async def _write_condition(self, key: str, spec: Object, state: _ConditionState) -> None:
         """Set the condition, unless the APIService has that state or (after the check) another `spec`."""
 
         def set_condition(api_service: Object) -> None:

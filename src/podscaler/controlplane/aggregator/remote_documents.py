@@ -117,8 +117,8 @@ class RemoteDocuments(Reconciler[str]):
 
     async def _read_version(self, remote: Remote) -> RemoteDiscovery:
         """The documents of a server; if it does not respond, those that it had before, marked stale."""
-        before = self.of(remote)
-        stale = RemoteDiscovery(before.resources, openapi_url=before.openapi_url)
+        previous = self.of(remote)
+        stale = RemoteDiscovery(previous.resources, openapi_url=previous.openapi_url)
         if not remote.is_available:
             return stale
         try:

@@ -51,7 +51,7 @@ class DaemonSets(Reconciler[Key]):
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
-        self._index = OwnerIndex(registry, owners=DAEMON_SETS, kind="DaemonSet", dependents=PODS)
+        self._index = OwnerIndex(registry, owner_resource=DAEMON_SETS, owner_kind="DaemonSet", dependent_resource=PODS)
         self._nodes: dict[str, Object] = {}
         """The labels and taints of the nodes, by name."""
         self._replacement_due_ns: dict[Key, dict[str, int]] = {}

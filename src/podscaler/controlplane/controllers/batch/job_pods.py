@@ -38,9 +38,9 @@ def completion_index(pod: Object) -> int | None:
     return int(index_text) if index_text.isascii() and index_text.isdigit() else None
 
 
-def indexes_of(job_pods: Iterable[Object]) -> set[int]:
+def indexes_of(indexed_pods: Iterable[Object]) -> set[int]:
     """The completion indexes of pods; a pod without an index adds none."""
-    return {index for pod in job_pods if (index := completion_index(pod)) is not None}
+    return {index for pod in indexed_pods if (index := completion_index(pod)) is not None}
 
 
 def replaces_only_failed(job: Object) -> bool:

@@ -75,7 +75,7 @@ class Jobs(Reconciler[Key]):
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
-        self._index = OwnerIndex(registry, owners=JOBS, kind="Job", dependents=PODS)
+        self._index = OwnerIndex(registry, owner_resource=JOBS, owner_kind="Job", dependent_resource=PODS)
         self._failures: dict[Key, PodFailures] = {}
         self._stray_names: defaultdict[Key, set[str]] = defaultdict(set)
         """The names of stray pods, by the key of their former Job."""

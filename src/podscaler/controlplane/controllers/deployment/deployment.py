@@ -42,7 +42,9 @@ class Deployments(Reconciler[Key]):
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._index = OwnerIndex(registry, owners=DEPLOYMENTS, kind="Deployment", dependents=REPLICA_SETS)
+        self._index = OwnerIndex(
+            registry, owner_resource=DEPLOYMENTS, owner_kind="Deployment", dependent_resource=REPLICA_SETS
+        )
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Deployments, their ReplicaSets, and pods that end (strategy Recreate waits for that)."""

@@ -81,16 +81,16 @@ class MetricValues:
         """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
         is_custom = group == CUSTOM
         all_metrics = sorted({*self._index.listed, *self._scraped_metrics()})
-        group_metrics = [(subject, metric) for subject, metric in all_metrics if (subject != OUTSIDE) == is_custom]
-        return [MetricResource(subject, metric, namespaced=subject != NAMESPACES) for subject, metric in group_metrics]
+        group_metrics = [(kind, metric) for kind, metric in all_metrics if (kind != OUTSIDE) == is_custom]
+        return [MetricResource(kind, metric, namespaced=kind != NAMESPACES) for kind, metric in group_metrics]
 
     def _scraped_metrics(self) -> Iterable[MetricInDiscovery]:
         """The metrics that are scraped, for pods and for the objects that they stand behind."""
         if self._scraped is not None:
-            for subject, metric in self._scraped.listed:
-                yield subject, metric
-                if subject == PODS:
-                    yield from ((kind, metric) for kind in self._lookup.summed_kinds)
+            for kind, metric in self._scraped.listed:
+                yield kind, metric
+                if kind == PODS:
+                    yield from ((summed_kind, metric) for summed_kind in self._lookup.summed_kinds)
 
     def list_values(self, query: MetricsRequest) -> Object:
         """The list of values that a query selects. Raises StatusError (`metrics_errors`)."""
@@ -116,30 +116,30 @@ class MetricValues:
         namespace_value = self._lookup.of_object(
             name, NAMESPACES, name, metric=query.name, metric_selector=metric_selector
         )
-        return self._custom_list(query, query.name, metric_selector, subject=NAMESPACES, values=[namespace_value])
+        return self._custom_list(query, query.name, metric_selector, kind=NAMESPACES, values=[namespace_value])
 
     def _object_values(self, query: MetricsRequest, metric_selector: Selector) -> Object:
         """The values of one object, or of all that the label selector matches. Raises StatusError."""
-        namespace, subject, metric = query.namespace, query.resource, query.subresource
+        namespace, kind, metric = query.namespace, query.resource, query.subresource
         object_selector = _parse_selector(query.label_selector)
-        if all(resource.key != subject for resource in self._resources):  # unknown, or a custom kind that was removed
-            raise metrics_errors.no_metric(metric, subject)
+        if all(resource.key != kind for resource in self._resources):  # unknown, or a custom kind that was removed
+            raise metrics_errors.no_metric(metric, kind)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
             values = self._lookup.of_objects(
-                namespace, subject, object_selector, metric=metric, metric_selector=metric_selector
+                namespace, kind, object_selector, metric=metric, metric_selector=metric_selector
             )
         else:
             values = [
-                self._lookup.of_object(namespace, subject, query.name, metric=metric, metric_selector=metric_selector)
+                self._lookup.of_object(namespace, kind, query.name, metric=metric, metric_selector=metric_selector)
             ]
-        return self._custom_list(query, metric, metric_selector, subject=subject, values=values)
+        return self._custom_list(query, metric, metric_selector, kind=kind, values=values)
 
     def _custom_list(
-        self, query: MetricsRequest, metric: str, metric_selector: Selector, *, subject: str, values: Sequence[Value]
+        self, query: MetricsRequest, metric: str, metric_selector: Selector, *, kind: str, values: Sequence[Value]
     ) -> Object:
         """The MetricValueList of values, in the requested version."""
-        resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
+        resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == kind)
         described = [
             (metric_lists.reference(resource, query.namespace, object_value.name), object_value)
             for object_value in values

@@ -50,15 +50,15 @@ class MetricIndex:
         if touched_metrics & self._series_counts.keys() != listed_before:
             self.generation += 1
 
-    def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
+    def find(self, namespace: str, kind: str, metric: str) -> Sequence[Series]:
         """The series of a metric, sorted by the owner's name, then in the order of `put`; empty for an unknown metric.
 
         Args:
             namespace: the namespace of the owners.
-            subject: the `Resource.key` of the described kind, such as `pods`; empty for external metrics.
+            kind: the `Resource.key` of the described kind, such as `pods`; empty for external metrics.
             metric: the metric's name.
         """
-        by_owner = self._by_metric.get((namespace, (subject, metric)), {})
+        by_owner = self._by_metric.get((namespace, (kind, metric)), {})
         return [series for name in sorted(by_owner) for series in by_owner[name]]
 
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
