@@ -130,6 +130,7 @@ class WorkQueue(Generic[K]):
                 await self._wait(None)
             else:
                 earliest_due_s, _, _ = self._delayed[0]  # of an outdated entry, perhaps: then nothing is queued
+                # at least for the allowed lateness, in which further keys become due
                 await self._wait(max(earliest_due_s - self._clock.monotonic_s(), self._lateness_max_s))
 
     def _release_until(self, now_s: float) -> None:

@@ -95,7 +95,7 @@ class Availability(Reconciler[str]):
             await self._write_condition(key, api_service["spec"], state)
         if remote is None:
             return None
-        if state is None or state.reason == "FailedDiscoveryCheck":
+        if state is None or state.reason == "FailedDiscoveryCheck":  # other failures end with a change that is watched
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S

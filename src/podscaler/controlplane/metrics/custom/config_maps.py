@@ -104,7 +104,7 @@ class ConfigMaps:
             self._reported[owner] = frozenset(problems)
         else:
             self._reported.pop(owner, None)
-        if len(new_problems) > REPORTED_MAX + 1:
+        if len(new_problems) > REPORTED_MAX + 1:  # a single further one is reported itself
             remainder = EntryProblem("data", f"{len(new_problems) - REPORTED_MAX} more entries cannot be used")
             new_problems = [*new_problems[:REPORTED_MAX], remainder]
         for problem in new_problems:
