@@ -63,7 +63,7 @@ def test_a_rollout_leaves_enough_nodes_served(facts: DaemonSetFacts) -> None:
     """No more wanted nodes lose their last available pod than maxUnavailable allows."""
     plan = daemonset_planning.plan(facts)
     doomed = {one["metadata"]["name"] for one in (*plan.ended, *plan.delete)}
-    by_node = facts.by_node()
+    by_node = facts.pods_by_node()
     served, still = set(), set()
     for node in facts.eligible_nodes():
         available = [one for one in by_node.get(node, []) if facts.is_available(one)]

@@ -12,14 +12,14 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.metrics.custom import schedule
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
-from podscaler.controlplane.metrics.custom.parsing import COMMON, SUBJECTS, EntryContext, parse_entry
+from podscaler.controlplane.metrics.custom.parsing import COMMON_FIELDS, SUBJECT_FIELDS, EntryContext, parse_entry
 from podscaler.controlplane.metrics.custom.schedule import Ramp
 
 KINDS = DescribableKinds(catalog.RESOURCES)
 NUMBERS = ["", "5", "-1", "1e30", "1n", "5Gi", "much"]
 TIMES = ["90s", "0s", "-1s", "2026-01-01T00:00:00Z", "2026-13-99T00:00:00Z"]
 WORDS = st.sampled_from([*NUMBERS, *TIMES, "app=web", "=", "svc/web", "namespace", "x/y/z", "~", "yes"])
-NAMES = st.sampled_from([*SUBJECTS, *COMMON, "after", "at", "from", "to", "over", "other"])
+NAMES = st.sampled_from([*SUBJECT_FIELDS, *COMMON_FIELDS, "after", "at", "from", "to", "over", "other"])
 VALUES = st.recursive(
     WORDS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5), max_leaves=12
 )

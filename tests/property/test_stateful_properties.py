@@ -94,7 +94,7 @@ def test_a_rollout_keeps_enough_pods(facts: StatefulSetFacts) -> None:
     wanted = statefulset_pods.ordinals(facts.stateful_set)
     rolling = facts.stateful_set["spec"]["updateStrategy"]["rollingUpdate"]
     most = {"50%": max(len(wanted) // 2, 1)}.get(rolling["maxUnavailable"], rolling["maxUnavailable"])
-    present = facts.by_ordinal()
+    present = facts.pods_by_ordinal()
     healthy = [number for number in wanted if facts.is_healthy(present.get(number))]
     lost = [number for number in healthy if f"db-{number}" in doomed(plan)]
     assert not lost or len(wanted) - len(healthy) + len(lost) <= most
@@ -109,8 +109,8 @@ def test_plans_lead_to_what_is_wanted(facts: StatefulSetFacts) -> None:
     Not so where two surplus pods have failed: an ordered scale-down waits for each to be ready but the lowest that is
     unhealthy, as upstream's does.
     """
-    surplus = facts.by_ordinal().keys() - set(statefulset_pods.ordinals(facts.stateful_set))
-    failed = [n for n in surplus if facts.by_ordinal()[n]["status"]["phase"] == "Failed"]
+    surplus = facts.pods_by_ordinal().keys() - set(statefulset_pods.ordinals(facts.stateful_set))
+    failed = [n for n in surplus if facts.pods_by_ordinal()[n]["status"]["phase"] == "Failed"]
     assume(statefulset_pods.is_parallel(facts.stateful_set) or len(failed) < 2)
     for _ in range(40):
         plan = statefulset_planning.plan(facts)
@@ -119,7 +119,7 @@ def test_plans_lead_to_what_is_wanted(facts: StatefulSetFacts) -> None:
             break
         facts = carried_out(facts, plan)
     wanted = statefulset_pods.ordinals(facts.stateful_set)
-    made_of = {number: statefulset_pods.revision_name(p) for number, p in facts.by_ordinal().items()}
+    made_of = {number: statefulset_pods.revision_name(p) for number, p in facts.pods_by_ordinal().items()}
     partition = facts.stateful_set["spec"]["updateStrategy"]["rollingUpdate"]["partition"]
     assert set(made_of) == set(wanted)
     assert {made_of[number] for number in wanted[partition:]} <= {NEW}

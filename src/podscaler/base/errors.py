@@ -88,6 +88,7 @@ class StatusError(PodscalerError):
 
 
 def _cause_json(cause: Cause) -> dict[str, str]:
+    """The entry of `details.causes`, without its empty members."""
     body = {"reason": cause.reason} if cause.reason else {}
     body["message"] = cause.message
     if cause.field:

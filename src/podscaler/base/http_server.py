@@ -174,7 +174,10 @@ class _Request(web.BaseRequest):
 
 
 class _Handler(web.RequestHandler):
-    """Serves one connection; closes it if the head of a request takes longer than HEAD_TIMEOUT_S."""
+    """Serves one connection; closes it if the head of a request takes longer than HEAD_TIMEOUT_S.
+
+    `_parser`, `_request_count`, `_waiter` and `_read_bufsize` are attributes of aiohttp's handler.
+    """
 
     _head_timer: asyncio.TimerHandle | None = None
     _is_at_head = True
@@ -190,6 +193,7 @@ class _Handler(web.RequestHandler):
         count_before = self._request_count
         is_head = self._is_at_head and (count_before == 0 or self._is_between_requests)
         if is_head and not data.startswith(USUAL_METHODS) and _ANY_METHOD.match(data):
+            # kept for the rest of the connection
             self._parser = self._any_method_parser()
         super().data_received(data)
         self._is_at_head = is_head and self._request_count == count_before + 1 and data.endswith(b"\r\n\r\n")

@@ -1,7 +1,7 @@
 """Provides files that exist in memory alone, for libraries that read certificates and keys from a path.
 
-OpenSSL and libpq read it by its path in /proc: nothing is on a disk, and no writable folder is needed, which containers
-with a read-only root file system lack. Linux only.
+OpenSSL and libpq read such a file by its path in /proc: nothing is on a disk, and no writable folder is needed, which
+containers with a read-only root file system lack. Linux only.
 
     with MemoryFile(pem) as path:
         context.load_cert_chain(path)
@@ -22,7 +22,7 @@ class MemoryFile:
 
     @property
     def path(self) -> str:
-        """Its path, in this process alone."""
+        """The path of the file, in this process alone."""
         return f"/proc/self/fd/{self._file.fileno()}"
 
     def close(self) -> None:

@@ -84,8 +84,10 @@ class WorkQueue(Generic[K]):
         heapq.heappush(self._delayed, (due_at_s, self._sequence, key))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().create_task(self._queue_due_keys())
-        elif self._delayed[0][2] == key:
-            self._earlier_due_time.set()
+        else:
+            _, _, earliest_key = self._delayed[0]
+            if earliest_key == key:
+                self._earlier_due_time.set()
 
     async def get(self) -> K:
         """Wait for a key and return it; the caller processes it and calls `done`.
@@ -128,6 +130,7 @@ class WorkQueue(Generic[K]):
                 await self._wait(None)
             else:
                 earliest_due_s, _, _ = self._delayed[0]  # of an outdated entry, perhaps: then nothing is queued
+                # at least for the allowed lateness, in which further keys become due
                 await self._wait(max(earliest_due_s - self._clock.monotonic_s(), self._lateness_max_s))
 
     def _release_until(self, now_s: float) -> None:

@@ -1,8 +1,8 @@
 """Runs all controllers of the control plane (kube-controller-manager and kube-proxy of a cluster).
 
 `podscaler up` creates one `Controllers` and runs it. Controllers are independent: an error in one is logged, recorded
-as an Event if a user can act on it, and retried. A new controller: add its name to `ALL_CONTROLLERS` and its factory to
-`Controllers._factories`.
+as an Event if a user can act on it, and retried. A new controller: its name in `ALL_CONTROLLERS` (and in the
+sets of names below that it belongs to), its factory in `Controllers._factories`.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from podscaler.controlplane.controllers.batch.cronjobs import CronJobs
 from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
 from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.cluster import apiservices
-from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.controllers.cluster.certificate_signing import CertificateSigning
 from podscaler.controlplane.controllers.cluster.namespace_defaults import NamespaceDefaults
 from podscaler.controlplane.controllers.cluster.resource_quota import ResourceQuotas
+from podscaler.controlplane.controllers.cluster.role_aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.controllers.deployment.deployment import Deployments
 from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
@@ -79,6 +79,7 @@ ALL_CONTROLLERS = frozenset(
         "ttl-after-finished-controller",
     }
 )
+"""The names of all controllers, as in `Reconciler.name`."""
 WORKLOAD_CONTROLLERS = frozenset(
     {
         "cronjob-controller",
@@ -175,7 +176,10 @@ class Controllers:
             self._proxy.close()
 
     def _factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
-        """The functions that create controllers, by name."""
+        """The functions that create controllers, by name.
+
+        Those of service addresses and of the proxy return the same object again, so that a restart keeps its state.
+        """
         registry, clock, facts = self._registry, self._clock, self._facts
         return {
             "apiservice-registration": self._apiservices,
@@ -229,7 +233,7 @@ class Controllers:
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
     async def _keep_running(self, name: str, create: Callable[[], Reconciler[Any]]) -> None:
-        """Run a controller, and restart it if it fails as a whole (a defect); allocations and listeners are kept.
+        """Run a controller, and restart it if it fails as a whole (a defect).
 
         Those that watch all kinds also restart when a custom kind is added or removed.
         """

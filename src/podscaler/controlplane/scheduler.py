@@ -1,8 +1,8 @@
 """Schedules pods: binds them to the only node of the cluster (the place of kube-scheduler).
 
-`kubelet.node_agent` calls it for every pod without a node, and again when the node changes. Pods of another scheduler
-or with scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is cordoned) gets
-the reason in its condition PodScheduled.
+`kubelet.node_agent` calls `Binder.bind` for every pod without a node, and again when the node changes. Pods of another
+scheduler or with scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is
+cordoned) gets the reason in its condition PodScheduled.
 
 Source: kube-scheduler's events and messages. Differs: there is one node, and resource requests are not checked, as pods
 share the machine as processes do.
@@ -56,14 +56,14 @@ class Binder:
         metadata = pod["metadata"]
         is_bound = False
 
-        def change(stored_pod: Object) -> None:
+        def set_node(stored_pod: Object) -> None:
             nonlocal is_bound
             if stored_pod["metadata"]["uid"] == metadata["uid"] and not stored_pod["spec"].get("nodeName"):
                 stored_pod["spec"]["nodeName"] = self._node_name
                 _set_scheduled(stored_pod, "True", self._clock.now_ns())
                 is_bound = True
 
-        await self._registry.mutate("pods", metadata["namespace"], metadata["name"], change, subresource="binding")
+        await self._registry.mutate("pods", metadata["namespace"], metadata["name"], set_node, subresource="binding")
         if is_bound:
             message = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self._node_name}"
             self._events.event(pod, "Normal", "Scheduled", message)
@@ -72,11 +72,12 @@ class Binder:
         """Write the condition PodScheduled=False with the message, and an event."""
         metadata = pod["metadata"]
 
-        def change(stored_pod: Object) -> None:
+        def set_condition(stored_pod: Object) -> None:
             if stored_pod["metadata"]["uid"] == metadata["uid"]:
-                _set_scheduled(stored_pod, "False", self._clock.now_ns(), "Unschedulable", mismatch)
+                _set_scheduled(stored_pod, "False", self._clock.now_ns(), reason="Unschedulable", message=mismatch)
 
-        await self._registry.mutate("pods", metadata["namespace"], metadata["name"], change, subresource="status")
+        namespace, name = metadata["namespace"], metadata["name"]
+        await self._registry.mutate("pods", namespace, name, set_condition, subresource="status")
         self._events.event(pod, "Warning", "FailedScheduling", mismatch)
 
 
@@ -105,7 +106,7 @@ def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     return ""
 
 
-def _set_scheduled(pod: Object, status: str, now_ns: int, reason: str = "", message: str = "") -> None:
+def _set_scheduled(pod: Object, status: str, now_ns: int, *, reason: str = "", message: str = "") -> None:
     """Set the condition PodScheduled in place, unless it has that status and message already."""
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     previous = next((condition for condition in conditions if condition["type"] == "PodScheduled"), None)

@@ -50,11 +50,11 @@ class Position:
 
     Attributes:
         version: of the log of changes.
-        at: the last point of the time line that was sent, in ms.
+        at_ms: the last point of the time line that was sent, in milliseconds since the epoch.
     """
 
     version: int
-    at: int
+    at_ms: int
 
 
 def parse_position(text: str, boot_id: str) -> Position | None:
@@ -69,6 +69,7 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
+        live_cluster: has the rows, their changes, and the time lines.
         sessions: has the rule for the end of a session.
         session: the session of the stream.
         boot_id: of this server process, for the ids of events.
@@ -91,7 +92,7 @@ class EventStream:
         self._clock = clock
         self._boot_id = boot_id
         self._detail_key = detail_key
-        self._sent_faults = ""
+        self._sent_faults = ""  # the last text of `_connection_notices`; empty while there is no fault
         self._position = Position(0, 0)
 
     async def run(self, response: web.StreamResponse, start: Position | None) -> None:
@@ -105,7 +106,7 @@ class EventStream:
         """
         now_ms = self._live.history.now_ms
         self._position = start or Position(0, now_ms - OVERLAP_MS)
-        self._session.streams += 1
+        self._session.stream_count += 1
         try:
             with contextlib.suppress(ConnectionError):
                 await self._send_all(response)
@@ -113,21 +114,21 @@ class EventStream:
             self._session.was_slow = True
             log.info("a viewer of the dashboard reads nothing any more and is disconnected")
         finally:
-            self._session.streams -= 1
+            self._session.stream_count -= 1
 
     async def _send_all(self, response: web.StreamResponse) -> None:
         """Send events in rounds until the session is over."""
         sent_s = self._clock.monotonic_s()
         notices = [b": stream\n\n", *self._first_notices()]
         while not self._sessions.is_over(self._session):
-            text = b"".join([*notices, *self._connection_notices(), *await self._change_events()])
+            chunk = b"".join([*notices, *self._connection_notices(), *await self._change_events()])
             notices = []
             now_s = self._clock.monotonic_s()
-            if not text and now_s - sent_s >= KEEP_ALIVE_S:
-                text = b": keep-alive\n\n"
-            if text:
+            if not chunk and now_s - sent_s >= KEEP_ALIVE_S:
+                chunk = b": keep-alive\n\n"
+            if chunk:
                 async with asyncio.timeout(STALLED_S):
-                    await response.write(text)
+                    await response.write(chunk)
                 sent_s = self._clock.monotonic_s()
             await self._clock.sleep(ROUND_S)
             await self._wait_for_change()
@@ -153,9 +154,9 @@ class EventStream:
         self._position.version = changed_keys.version
         timeline_change = None
         if self._detail_key is not None and await self._visible([self._detail_key]):
-            timeline_change = self._live.timeline_after(self._detail_key, self._position.at)
+            timeline_change = self._live.timeline_after(self._detail_key, self._position.at_ms)
         if timeline_change is not None:
-            self._position.at = timeline_change.timeline.at[-1]
+            self._position.at_ms = timeline_change.timeline.at[-1]
         rows = [row for key in visible_changed if (row := self._live.find_row(key)) is not None]
         events = [
             self._event("rows", rows[first : first + ROWS_PER_EVENT]) for first in range(0, len(rows), ROWS_PER_EVENT)
@@ -170,12 +171,12 @@ class EventStream:
     async def _visible(self, keys: Sequence[Key]) -> list[Key]:
         """The keys of namespaces that the viewer may see; none if that is not known now."""
         is_visible: dict[str, bool] = {}
-        for namespace in {key[0] for key in keys}:
+        for namespace in {namespace for namespace, _ in keys}:
             try:
                 is_visible[namespace] = await self._session.viewer.may_see(namespace)
             except StatusError:
                 is_visible[namespace] = False
-        return [key for key in keys if is_visible[key[0]]]
+        return [(namespace, name) for namespace, name in keys if is_visible[namespace]]
 
     def _first_notices(self) -> list[bytes]:
         """A notice if the stream before was too slow; `session.was_slow` is reset. Else empty."""
@@ -197,5 +198,5 @@ class EventStream:
     def _event(self, name: str, value: object) -> bytes:
         """One event in the format of the HTML standard; JSON has no line breaks."""
         position = self._position
-        head = f"id: {self._boot_id}.{position.version}.{position.at}\nevent: {name}\ndata: ".encode()
+        head = f"id: {self._boot_id}.{position.version}.{position.at_ms}\nevent: {name}\ndata: ".encode()
         return head + _ENCODER.encode(value) + b"\n\n"

@@ -41,6 +41,7 @@ class OwnAddress:
     Args:
         scheme: `http` or `https`.
         hosts: the host names and addresses that requests may name, without port; IPv6 addresses in brackets.
+        port: the port that the server listens on.
     """
 
     def __init__(self, scheme: str, hosts: tuple[str, ...], port: int) -> None:

@@ -106,6 +106,8 @@ class DashboardServer:
     """Serves the dashboard from `start` to `stop`.
 
     Args:
+        live_cluster: the autoscalers and their decisions, as the server reads them.
+        clock: the times of sessions and streams.
         options: how it is served.
 
     Attributes:
@@ -264,6 +266,7 @@ class DashboardServer:
             raise
 
     async def _logout(self, request: web.BaseRequest) -> web.Response:
+        """End the session of the request's cookie, if there is one, and delete the cookie."""
         await self._sessions.end(request.cookies.get(self._cookie, ""))
         response = self._json({})
         response.del_cookie(self._cookie, path="/", secure=self._address.scheme == "https", httponly=True)
@@ -300,23 +303,27 @@ class DashboardServer:
         )
 
     async def _detail(self, request: web.BaseRequest, session: Session, namespace: str, name: str) -> web.Response:
-        """One autoscaler over a span; 403 names the permission that is missing."""
+        """One autoscaler over a span. Raises StatusError, RejectedRequest (400, or 403 with the missing permission)."""
         query = request.rel_url.query
-        since, until, client = _instant(query, "from"), _instant(query, "to"), session.viewer.client
+        since_ms, until_ms = _parse_instant_ms(query, "from"), _parse_instant_ms(query, "to")
+        kind, client = query.get("kind", ""), session.viewer.client
         try:
-            kind = query.get("kind", "")
-            return self._json(await self._live.detail(namespace, name, since, until, kind=kind, client=client))
+            return self._json(await self._live.detail(namespace, name, since_ms, until_ms, kind=kind, client=client))
         except StatusError as error:
             if error.code != 403:
                 raise
             raise RejectedRequest(403, str(error), needs=viewers.needed_permission(namespace)) from None
 
     async def _what_if(self, request: web.BaseRequest, namespace: str, name: str) -> web.Response:
+        """The recorded decisions made again with other values. Raises RejectedRequest, StatusError, UsageError."""
         body = await self._read_body(request, _WHAT_IF_DECODER)
         kind = request.rel_url.query.get("kind", "")
         return self._json(await self._live.what_if(namespace, name, body.set, body.from_, body.to, kind=kind))
 
     async def _write_spec(self, request: web.BaseRequest, session: Session, key: tuple[str, str]) -> web.Response:
+        """Write fields of a spec; returns the new version. Raises RejectedRequest 403 without --allow-writes, and as
+        `_read_body` and `spec_writes.write`.
+        """
         if not self._options.allows_writes:
             raise RejectedRequest(
                 403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes"
@@ -328,7 +335,7 @@ class DashboardServer:
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
         """The stream of events, until the client disconnects or the server stops. Raises RejectedRequest 429."""
-        if session.streams >= STREAMS_MAX:
+        if session.stream_count >= STREAMS_MAX:
             raise RejectedRequest(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
         query = request.rel_url.query
         namespace, name = query.get("namespace", ""), query.get("name", "")
@@ -395,7 +402,7 @@ class DashboardServer:
         return {**security.HEADERS, **(security.TLS_HEADERS if self._options.tls is not None else {})}
 
 
-def _instant(query: Mapping[str, str], name: str) -> int | None:
+def _parse_instant_ms(query: Mapping[str, str], name: str) -> int | None:
     """An instant in ms of a query; None if it is not given. Raises RejectedRequest 400."""
     text = query.get(name)
     if text is None:

@@ -36,14 +36,14 @@ class Session:
     Attributes:
         viewer: whose it is.
         last_used_s: its last request, by the monotonic clock.
-        streams: how many event streams it has open.
+        stream_count: how many event streams it has open.
         was_slow: whether its last event stream was ended because it did not read.
         is_ended: whether it ended by logout or for a new session; requests of it may still run.
     """
 
     viewer: Viewer
     last_used_s: float
-    streams: int = 0
+    stream_count: int = 0
     was_slow: bool = False
     is_ended: bool = False
 
@@ -87,7 +87,8 @@ class Sessions:
         cookie = secrets.token_urlsafe(TOKEN_BYTES)
         self._sessions[_digest(cookie)] = Session(viewer, self._clock.monotonic_s())
         if len(self._sessions) > SESSIONS_MAX:
-            await _end(self._sessions.popitem(last=False)[1])
+            _, least_recent = self._sessions.popitem(last=False)
+            await _end(least_recent)
         return cookie
 
     def find(self, cookie: str) -> Session | None:
@@ -113,7 +114,8 @@ class Sessions:
     async def close(self) -> None:
         """End all sessions."""
         while self._sessions:
-            await _end(self._sessions.popitem()[1])
+            _, session = self._sessions.popitem()
+            await _end(session)
 
 
 def _digest(text: str) -> bytes:
@@ -121,5 +123,6 @@ def _digest(text: str) -> bytes:
 
 
 async def _end(session: Session) -> None:
+    """Mark a session as ended, for requests of it that still run, and close its viewer."""
     session.is_ended = True
     await session.viewer.close()

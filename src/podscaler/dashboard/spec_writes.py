@@ -45,6 +45,7 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
         client: the viewer's.
         kind: of the autoscaler, such as `PodAutoscaler`; empty: HorizontalPodAutoscaler.
         key: its namespace and name.
+        change: the fields, and the resourceVersion that the viewer saw.
 
     Raises:
         UsageError: a field that may not be written, no field, no version, or an unknown kind.
@@ -57,8 +58,9 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
         raise UsageError("a change needs at least one field of the spec, and the resourceVersion that was seen")
     autoscaler_kind = _parse_kind(kind)
     patch = {"metadata": {"resourceVersion": change.resource_version}, "spec": change.spec}
-    path = autoscaler_kind.path(key[0], urls.object_name(key[1]))
-    body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {key[1]}")
+    namespace, name = key
+    path = autoscaler_kind.path(namespace, urls.object_name(name))
+    body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {name}")
     try:
         return WrittenSpec(msgspec.json.decode(body, type=_WrittenObject).metadata.resource_version)
     except msgspec.DecodeError as error:

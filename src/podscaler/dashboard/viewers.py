@@ -81,7 +81,7 @@ class TokenViewer:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.client: Client | None = client
-        self._client = client
+        self._client = client  # the same, whose type does not include None
         self._clock = clock
         self._results_by_namespace: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
         self._slots = asyncio.Semaphore(CONCURRENT_REVIEWS_MAX)

@@ -1,8 +1,8 @@
 """Runs all rules on a set of objects and sorts their findings by file and line.
 
 Called by `podscaler.cli.lint.lint` and `podscaler.cli.diagnosis.examination`; `podscaler.lint.rulebook` lists the
-rules. Example: an autoscaler with equal minReplicas and
-maxReplicas gives the Finding PSL014 with the file and the line of `spec.maxReplicas`.
+rules. Example: an autoscaler with equal minReplicas and maxReplicas gives the Finding PSL014 with the file and the line
+of `spec.maxReplicas`.
 
 Invariant: a finding is reported unless the annotation of an object that it is about names its rule, or the API server
 rejects the field that it is about.
@@ -50,7 +50,8 @@ def _is_ignored(rule: Rule, finding: RuleFinding) -> bool:
 
 def _is_rejected(rule: Rule, finding: RuleFinding) -> bool:
     """Whether the finding is about a field that the API server rejects: that value has a finding already."""
-    if rule in (validity.refused, validity.zero_without_waking_metric) or not finding.field:
+    is_of_api_error = rule in (validity.refused, validity.zero_without_waking_metric)  # these report the API errors
+    if is_of_api_error or not finding.field:
         return False
     rejected_fields = [api_error.field for api_error in finding.item.api_errors if api_error.field]
     return any(_is_within(finding.field, field) or _is_within(field, finding.field) for field in rejected_fields)

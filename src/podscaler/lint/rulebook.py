@@ -73,3 +73,4 @@ RULES: tuple[Rule, ...] = (
     failure_policies.invalid_failure_policy,
     failure_policies.fallback_outside_bounds,
 )
+"""All rules, in the order of their ids."""

@@ -10,7 +10,7 @@ from podscaler.api import group_priorities
 from podscaler.api.kinds import catalog
 from podscaler.api.kinds.apiextensions import apiservice
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.controllers.cluster.apiservices import DEFINITIONS, MANAGED, RESOURCE, ApiServices
+from podscaler.controlplane.controllers.cluster.apiservices import API_SERVICES, DEFINITIONS, MANAGED, ApiServices
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.store import open_store, run_inline
@@ -37,7 +37,7 @@ async def _sync_all(registry: Registry) -> ApiServices:
 async def test_built_in_groups_are_registered(registry: Registry) -> None:
     """Each group and version but that of the list itself, available at once, with upstream's priorities."""
     await _sync_all(registry)
-    found = {each["metadata"]["name"]: each for each in registry.list(RESOURCE)}
+    found = {each["metadata"]["name"]: each for each in registry.list(API_SERVICES)}
     assert found.keys() == {"v1.", "v2.autoscaling"}
     scaling = found["v2.autoscaling"]
     assert scaling["metadata"]["labels"] == {MANAGED: "onstart"}
@@ -47,21 +47,21 @@ async def test_built_in_groups_are_registered(registry: Registry) -> None:
 
 async def test_what_is_no_longer_served_goes(registry: Registry) -> None:
     """A registration of an earlier run is removed when nothing serves it; one that a user made is left alone."""
-    await registry.create(RESOURCE, _service("v1.gone.example.com", {MANAGED: "true"}))
-    await registry.create(RESOURCE, _service("v1.own.example.com", {}))
+    await registry.create(API_SERVICES, _service("v1.gone.example.com", {MANAGED: "true"}))
+    await registry.create(API_SERVICES, _service("v1.own.example.com", {}))
     await _sync_all(registry)
-    assert registry.find(RESOURCE, "", "v1.gone.example.com") is None
-    assert registry.find(RESOURCE, "", "v1.own.example.com") is not None
+    assert registry.find(API_SERVICES, "", "v1.gone.example.com") is None
+    assert registry.find(API_SERVICES, "", "v1.own.example.com") is not None
 
 
 async def test_what_is_deleted_comes_back_with_the_next_start(registry: Registry) -> None:
     """Built-in ones are made once a start, as upstream does."""
     services = await _sync_all(registry)
-    await registry.delete(RESOURCE, "", "v2.autoscaling")
+    await registry.delete(API_SERVICES, "", "v2.autoscaling")
     await services.sync("v2.autoscaling")
-    assert registry.find(RESOURCE, "", "v2.autoscaling") is None
+    assert registry.find(API_SERVICES, "", "v2.autoscaling") is None
     await _sync_all(registry)
-    assert registry.find(RESOURCE, "", "v2.autoscaling") is not None
+    assert registry.find(API_SERVICES, "", "v2.autoscaling") is not None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_faults(registry: Registry, spec: dict[str, Any], fault: str) -> N
     """An APIService is checked as upstream does."""
     service = _service("v1.own.example.com", {})
     with pytest.raises(StatusError, match=fault) as refused:
-        await registry.create(RESOURCE, {**service, "spec": {**service["spec"], **spec}})
+        await registry.create(API_SERVICES, {**service, "spec": {**service["spec"], **spec}})
     assert refused.value.code == 422
 
 
@@ -127,14 +127,14 @@ async def test_a_version_that_a_definition_loses_is_unregistered(registry: Regis
         "spec": {"group": "example.com", "versions": [{"name": name, "served": True} for name in ("v1", "v2")]},
         "status": {"conditions": [{"type": "Established", "status": "True"}]},
     }
-    await registry.create(RESOURCE, _service("v1.own.example.com", {}))
+    await registry.create(API_SERVICES, _service("v1.own.example.com", {}))
     for version in ("v1", "v2"):
-        await registry.create(RESOURCE, _service(f"{version}.example.com", {MANAGED: "true"}))
+        await registry.create(API_SERVICES, _service(f"{version}.example.com", {MANAGED: "true"}))
     del definition["spec"]["versions"][0]
     keys = set(watch.get_keys(ObjectEvent("MODIFIED", definition)))
     assert keys == {"v1.example.com", "v2.example.com"}
     await services.sync("v1.example.com")
-    assert registry.find(RESOURCE, "", "v1.example.com") is None
+    assert registry.find(API_SERVICES, "", "v1.example.com") is None
 
 
 def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -156,8 +156,8 @@ async def test_an_adapter_in_the_place_of_our_metrics(registry: Registry) -> Non
         def name_service(service: dict[str, Any], reference: dict[str, str] = reference) -> None:
             service["spec"]["service"] = dict(reference)
 
-        await registry.mutate(RESOURCE, "", "v1beta1.metrics.k8s.io", name_service)
-    found = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
+        await registry.mutate(API_SERVICES, "", "v1beta1.metrics.k8s.io", name_service)
+    found = registry.get(API_SERVICES, "", "v1beta1.metrics.k8s.io")
     assert found["spec"]["service"] == {**reference, "port": 443}
 
 
@@ -165,21 +165,21 @@ async def test_ours_comes_back_when_an_adapter_goes(registry: Registry) -> None:
     """Metrics that are measured here are served again, and say so."""
     services = ApiServices(registry, METRICS, has_definitions=False)
     await services.sync("v1beta1.metrics.k8s.io")
-    gone = registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")
-    await registry.delete(RESOURCE, "", "v1beta1.metrics.k8s.io")
+    gone = registry.get(API_SERVICES, "", "v1beta1.metrics.k8s.io")
+    await registry.delete(API_SERVICES, "", "v1beta1.metrics.k8s.io")
     keys = [key for each in services.watches() for key in each.get_keys(ObjectEvent("DELETED", gone))]
     for key in keys:
         await services.sync(key)
-    assert registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]
+    assert registry.get(API_SERVICES, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]
 
 
 async def test_one_with_a_service_is_nobody_else_s(registry: Registry) -> None:
     """What a label says does not count against a Service."""
     service = _service("v1beta1.custom.metrics.k8s.io", {MANAGED: "onstart"})
     service["spec"]["service"] = {"namespace": "n", "name": "s"}
-    await registry.create(RESOURCE, service)
+    await registry.create(API_SERVICES, service)
     await _sync_all(registry)
-    assert registry.find(RESOURCE, "", "v1beta1.custom.metrics.k8s.io") is not None
+    assert registry.find(API_SERVICES, "", "v1beta1.custom.metrics.k8s.io") is not None
 
 
 def test_the_table_of_a_service() -> None:

@@ -248,7 +248,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     """A registry with admission and the controller."""
     clock = VirtualClock()
     async with open_registry(tmp_path, catalog.RESOURCES, clock) as opened:
-        certificate_admission.admit_requests(opened.objects, Authorizer(_policy()), clock)
+        certificate_admission.register_requests(opened.objects, Authorizer(_policy()), clock)
         controller = CertificateSigning(opened.registry, clock, RequestSigner(tmp_path))
         task = asyncio.create_task(ControlLoop(controller, opened.registry, clock).run())
         yield World(opened.objects, clock)

@@ -20,7 +20,7 @@ Object = dict[str, Any]
 async def objects(tmp_path: Path) -> AsyncIterator[Objects]:
     """A namespace `limited` whose containers get 100m of cpu and may have 1Gi of memory, and one without limits."""
     async with open_registry(tmp_path, catalog.RESOURCES, VirtualClock()) as opened:
-        limit_ranges.admit_pods_and_claims(opened.objects)
+        limit_ranges.register(opened.objects)
         await opened.objects.create("namespaces", {"metadata": {"name": "limited"}})
         item = {"type": "Container", "defaultRequest": {"cpu": "100m"}, "max": {"memory": "1Gi"}}
         metadata = {"name": "limits", "namespace": "limited"}

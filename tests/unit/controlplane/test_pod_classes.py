@@ -23,7 +23,7 @@ async def objects(tmp_path: Path) -> AsyncIterator[Objects]:
     """All kinds, the classes of the system, and a runtime class `vm`."""
     async with open_registry(tmp_path, catalog.RESOURCES, VirtualClock()) as opened:
         await pod_classes.make_system_classes(opened.registry)
-        pod_classes.admit_pods(opened.objects)
+        pod_classes.register(opened.objects)
         tolerations = [{"key": "vm", "operator": "Exists"}, {"key": NOT_READY, "operator": "Exists"}]
         scheduling = {"nodeSelector": {"kind": "vm"}, "tolerations": tolerations}
         vm = {"handler": "vm", "overhead": {"podFixed": {"cpu": "1"}}, "scheduling": scheduling}

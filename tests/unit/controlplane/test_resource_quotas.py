@@ -50,7 +50,7 @@ def world(tmp_path: Path) -> Worlds:
     async def opened(*, counts: bool) -> AsyncIterator[tuple[Registry, VirtualClock]]:
         clock = VirtualClock()
         async with open_registry(tmp_path, catalog.RESOURCES, clock) as found:
-            resource_quotas.admit_objects(found.objects)
+            resource_quotas.register(found.objects)
             tasks = []
             if counts:
                 controller = ResourceQuotas(found.registry, clock, found.objects.resources)

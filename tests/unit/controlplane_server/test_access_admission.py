@@ -19,7 +19,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 async def server(tmp_path: Path) -> AsyncIterator[Running]:
     """A server whose pods get tokens, with two accounts."""
     async with running_server(tmp_path) as running:
-        account_admission.admit_pods(running.objects, Random(1))
+        account_admission.register(running.objects, Random(1))
         await running.create(ACCOUNTS, {"metadata": {"name": "bot"}, "imagePullSecrets": [{"name": "s"}]})
         await running.create(ACCOUNTS, {"metadata": {"name": "mute"}, "automountServiceAccountToken": False})
         yield running

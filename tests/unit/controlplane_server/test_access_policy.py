@@ -14,8 +14,8 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.auth import policy_rules
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
-from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
-from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
+from podscaler.controlplane.controllers.cluster import bootstrap, role_aggregation
+from podscaler.controlplane.controllers.cluster.role_aggregation import ClusterRoleAggregation
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
@@ -176,7 +176,7 @@ async def test_roles_made_of_others_follow(server: Running) -> None:
 def test_a_role_is_not_part_of_itself() -> None:
     """A role whose selector fits itself does not grow by its own rules."""
     own = {"aggregationRule": {"clusterRoleSelectors": [{}]}, "rules": [rule("get", "pods")]}
-    assert aggregation.rules_of(role("whole") | own, [role("whole") | own]) == []
+    assert role_aggregation.rules_of(role("whole") | own, [role("whole") | own]) == []
 
 
 def test_rules_of_a_user() -> None:

@@ -180,5 +180,5 @@ async def test_a_viewer_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> N
     await asyncio.gather(other, return_exceptions=True)
     await world.close()
     first = again.texts[0].decode().splitlines()[2:]
-    assert (was_slow, session.streams, first[1]) == (True, 0, "event: notice")
+    assert (was_slow, session.stream_count, first[1]) == (True, 0, "event: notice")
     assert "too slow" in json.loads(first[2].removeprefix("data: "))["text"]

@@ -213,3 +213,25 @@ async def test_finished_pods_are_kept_up_to_a_number(world):
                 )
         await pass_time(clock, 3)
         assert [one["metadata"]["name"] for one in registry.list("pods")] == ["web-2", "web-3", "web-4"]
+
+
+async def test_a_finished_pod_that_could_not_be_deleted_is_deleted_by_the_retry(world, monkeypatch):
+    """An error of one delete does not keep the pod."""
+    registry, clock = world
+    delete, failures = registry.delete, [StatusError("the disk is full", code=500)]
+
+    async def delete_or_fail(*args, **options):
+        if failures:
+            raise failures.pop()
+        await delete(*args, **options)
+
+    monkeypatch.setattr(registry, "delete", delete_or_fail)
+    async with running(world, FinishedPods(registry, kept=0)):
+        await registry.create("pods", build.pod("web-0"))
+        status = {"phase": "Failed"}
+        await registry.mutate(
+            "pods", "default", "web-0", lambda one: one["status"].update(status), subresource="status"
+        )
+        await pass_time(clock, 3)
+        assert not failures
+        assert registry.list("pods") == []

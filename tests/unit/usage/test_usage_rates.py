@@ -4,9 +4,9 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.metrics.resource.processes import TreeReading
-from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime, UsageRates
+from podscaler.controlplane.metrics.resource.rates import MeasuredRun, Rate, SampleTime, UsageRates
 
-CONTAINER = {"web": ContainerStart(pid=7, started_ns=100 * NANOSECONDS)}
+CONTAINER = {"web": MeasuredRun(pid=7, started_ns=100 * NANOSECONDS)}
 
 
 def moment(at_s: float, *, set_s: int = 0) -> SampleTime:
@@ -45,7 +45,7 @@ def test_a_new_incarnation_starts_anew() -> None:
     """After a restart the rate is measured from the new start, not from the old process's total."""
     rates: UsageRates[str] = UsageRates()
     observe(rates, 104, 2.0)
-    restarted = {"web": ContainerStart(pid=8, started_ns=105 * NANOSECONDS)}
+    restarted = {"web": MeasuredRun(pid=8, started_ns=105 * NANOSECONDS)}
     got = rates.observe(restarted, {8: TreeReading(0.5, 0)}, moment(106))
     assert got == {"web": Rate(500_000_000, 0, 106 * NANOSECONDS, NANOSECONDS)}
 

@@ -4,11 +4,11 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.metrics.resource.processes import TreeReading
-from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime
+from podscaler.controlplane.metrics.resource.rates import MeasuredRun, Rate, SampleTime
 from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageTotal, UsageTotals
 
 KEY = ("uid", "c")
-FIRST, SECOND = ContainerStart(10, 1_000), ContainerStart(11, 2_000)
+FIRST, SECOND = MeasuredRun(10, 1_000), MeasuredRun(11, 2_000)
 S = NANOSECONDS
 
 
@@ -27,9 +27,7 @@ def at(second: float) -> SampleTime:
         pytest.param([(FIRST, 2.0), (SECOND, 0.5)], UsageTotal(2_000, 500_000_000, None, 5), id="a new run"),
     ],
 )
-def test_the_cpu_time_of_one_run_never_decreases(
-    rounds: list[tuple[ContainerStart, float]], expected: UsageTotal
-) -> None:
+def test_the_cpu_time_of_one_run_never_decreases(rounds: list[tuple[MeasuredRun, float]], expected: UsageTotal) -> None:
     """It is the sum of the increases; another run of the container begins anew."""
     totals = UsageTotals()
     for second, (run, cpu_s) in enumerate(rounds):

@@ -38,7 +38,12 @@ def kept(name: str, owner: tuple[str, str] | None = None, **labels: str) -> Obje
 def keeping() -> OwnerIndex:
     """Two keepers, `a` of app=a and `b` of app=b, primed, and one orphan of `a`."""
     registry = Listed(sets=[keeper("a", app="a"), keeper("b", app="b")], pods=[kept("lone", app="a")])
-    made = OwnerIndex(registry, owners="sets", kind="Set", dependents="pods")  # type: ignore[arg-type]  # what it reads of one
+    made = OwnerIndex(
+        registry,  # type: ignore[arg-type]  # what it reads of one
+        owner_resource="sets",
+        owner_kind="Set",
+        dependent_resource="pods",
+    )
     assert made.prime() == [("shop", "a"), ("shop", "b")]
     return made
 

@@ -332,8 +332,8 @@ class ControlPlane:
         stored = [resource.key for resource in self._resources if resource.stored]
         request_authenticator = authenticator.Authenticator({**access.users, access.admin_token: ADMIN}, accounts)
         authorizer = Authorizer(policy_index.watch_policy(objects, stored))
-        certificate_admission.admit_requests(objects, authorizer, self._clock)
-        certificate_admission.admit_bundles(objects, authorizer)
+        certificate_admission.register_requests(objects, authorizer, self._clock)
+        certificate_admission.register_bundles(objects, authorizer)
         return request_authenticator, authorizer
 
     def _make_machine(
@@ -406,11 +406,11 @@ class ControlPlane:
 
 def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
     """Add the admission of pods, of claims, and by quotas; `has_accounts`: pods get service accounts."""
-    limit_ranges.admit_pods_and_claims(objects)
-    pod_classes.admit_pods(objects)
-    resource_quotas.admit_objects(objects)
+    limit_ranges.register(objects)
+    pod_classes.register(objects)
+    resource_quotas.register(objects)
     if has_accounts:
-        account_admission.admit_pods(objects, Random())
+        account_admission.register(objects, Random())
 
 
 def _ensure_access(settings: UpSettings, now_ns: int, service_ip: str) -> _Access:

@@ -1,6 +1,6 @@
 """Sets the service account of new pods and adds the volume with its token (the admission plugin ServiceAccount).
 
-`podscaler up` calls `admit_pods`, unless there is no node (`--api-only`); from then on `Objects` calls the admission
+`podscaler up` calls `register`, unless there is no node (`--api-only`); from then on `Objects` calls the admission
 function before it stores a pod. A pod without serviceAccountName gets `default`, a volume `kube-api-access-x7k2p`, and
 a mount of it in every container.
 
@@ -25,7 +25,7 @@ _VOLUME_NAME_PREFIX = "kube-api-access-"
 _FILE_MODE = 0o644
 
 
-def admit_pods(objects: Objects, random: Random) -> None:
+def register(objects: Objects, random: Random) -> None:
     """Register the admission of new pods with `objects`; `random` makes the names of their token volumes."""
 
     def admit(pod: Object, stored: Object | None) -> None:

@@ -1,6 +1,6 @@
 """Admits writes of CertificateSigningRequests and ClusterTrustBundles: the requesting user, permissions on signers.
 
-`cli.up` calls `admit_requests` and `admit_bundles`. Rules:
+`cli.up` calls `register_requests` and `register_bundles`. Rules:
 
 1. spec.username, uid, groups and extra are those of the user who creates the object.
 2. The signer kubernetes.io/kube-apiserver-client signs no request for the group system:masters.
@@ -32,14 +32,14 @@ _RESOURCE = certificatesigningrequest.RESOURCE
 _USER_FIELDS = ("username", "uid", "groups", "extra")
 
 
-def admit_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
+def register_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
     """Register the admission of CertificateSigningRequests with `objects`."""
     objects.add_admission(_RESOURCE.key, _admit_request)
     objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
     objects.add_admission(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
 
 
-def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
+def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
     """Register the admission of ClusterTrustBundles with `objects`."""
 
     def check(new: Object, old: Object | None) -> None:

@@ -1,6 +1,6 @@
 """Applies LimitRanges: sets default requests and limits of new pods, and refuses pods and claims beyond the limits.
 
-`podscaler up` calls `admit_pods_and_claims`; from then on `Objects` calls the admission functions before it stores a
+`podscaler up` calls `register`; from then on `Objects` calls the admission functions before it stores a
 pod or a PersistentVolumeClaim. The rules are in `api.kinds.pods.pod_limits`.
 
 Source: kube-apiserver's admission plugin LimitRanger.
@@ -19,7 +19,7 @@ _PODS = "pods"
 _CLAIMS = "persistentvolumeclaims"
 
 
-def admit_pods_and_claims(objects: Objects) -> None:
+def register(objects: Objects) -> None:
     """Register the admission of new pods, and of claims and their updates, with `objects`."""
     objects.add_admission(_PODS, partial(_admit_pod, objects))
     objects.add_admission(_CLAIMS, partial(_admit_claim, objects))

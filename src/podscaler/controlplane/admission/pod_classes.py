@@ -1,6 +1,6 @@
 """Sets priority and overhead of new pods from their PriorityClass and RuntimeClass (two admission plugins).
 
-`podscaler up` calls `make_system_classes` before the API server starts, and `admit_pods`; from then on `Objects` calls
+`podscaler up` calls `make_system_classes` before the API server starts, and `register`; from then on `Objects` calls
 the admission functions before it stores a pod or a PriorityClass.
 
 Source: kube-apiserver's admission plugins Priority and RuntimeClass, and the classes that it creates at its start.
@@ -32,7 +32,7 @@ async def make_system_classes(registry: Registry) -> None:
             await registry.create(_PRIORITY_CLASSES, {"metadata": {"name": name}, **content})
 
 
-def admit_pods(objects: Objects) -> None:
+def register(objects: Objects) -> None:
     """Register the admission of new pods, and of PriorityClasses (at most one is the default), with `objects`."""
     classes = _ClassReader(objects)
     objects.listen(classes.invalidate)

@@ -1,6 +1,6 @@
 """Refuses writes of RBAC roles and bindings that grant more than the writing user has (privilege escalation).
 
-`podscaler up` calls `admit_rbac`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
+`apiserver.app` calls `register`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
 has the writing user. Not checked are members of system:masters (among them the control plane itself), users with the
 verb `escalate` on the role, and users with `bind` on the role of a binding.
 
@@ -25,22 +25,22 @@ _COLLECTOR_FIELDS = ("ownerReferences", "finalizers")
 _AGGREGATION_MESSAGE = "must have cluster-admin privileges to use the aggregationRule"
 
 
-def admit_rbac(objects: Objects, authorizer: Authorizer) -> None:
+def register(objects: Objects, authorizer: Authorizer) -> None:
     """Register the check of all writes of roles and bindings with `objects`."""
-    for kind in (ROLES, CLUSTER_ROLES):
-        objects.add_admission(kind, partial(_check_role, objects, authorizer, kind))
-    for kind in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
-        objects.add_admission(kind, partial(_check_binding, objects, authorizer, kind))
+    for resource in (ROLES, CLUSTER_ROLES):
+        objects.add_admission(resource, partial(_check_role, objects, authorizer, resource))
+    for resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
+        objects.add_admission(resource, partial(_check_binding, objects, authorizer, resource))
 
 
-def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object, old: Object | None) -> None:
+def _check_role(objects: Objects, authorizer: Authorizer, resource: str, new: Object, old: Object | None) -> None:
     """The admission function of roles. Raises StatusError 403 if `new` has rules that the writing user has not."""
     user = _user_to_check()
     if user is None or (old is not None and _is_collector_update(new, old)):
         return
     metadata = new["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
-    plural = kind.partition(".")[0]
+    plural = resource.partition(".")[0]
     requested = Attributes("escalate", group=_RBAC_GROUP, resource=plural, namespace=namespace, name=name)
     if authorizer.decide(user, requested).allowed:
         return
@@ -48,10 +48,10 @@ def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object
     if not reason and (new.get("aggregationRule") or (old or {}).get("aggregationRule")):
         reason = _AGGREGATION_MESSAGE if _describe_excess(authorizer, user, "", EVERYTHING) else ""
     if reason:
-        raise api_errors.forbidden(objects.resource(kind), name, reason)
+        raise api_errors.forbidden(objects.resource(resource), name, reason)
 
 
-def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Object, old: Object | None) -> None:
+def _check_binding(objects: Objects, authorizer: Authorizer, resource: str, new: Object, old: Object | None) -> None:
     """The admission function of bindings.
 
     Raises StatusError 404 if the role does not exist, 403 if it has rules that the writing user has not.
@@ -69,11 +69,11 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
         return
     rules = authorizer.policy.rules_of_role(role)
     if rules is None:
-        # as kube-apiserver: the kind of the binding with the name of the role
-        raise api_errors.not_found(objects.resource(kind), role_name)
+        # as kube-apiserver: the resource of the binding with the name of the role
+        raise api_errors.not_found(objects.resource(resource), role_name)
     reason = _describe_excess(authorizer, user, namespace, rules)
     if reason:
-        raise api_errors.forbidden(objects.resource(kind), new["metadata"].get("name", ""), reason)
+        raise api_errors.forbidden(objects.resource(resource), new["metadata"].get("name", ""), reason)
 
 
 def _user_to_check() -> User | None:

@@ -1,6 +1,6 @@
 """Charges creates and updates to the ResourceQuotas of their namespace, and refuses those that exceed one.
 
-`cli.up` calls `admit_objects`; from then on `registry.object_writer` calls `QuotaAdmission.charge` after it has
+`cli.up` calls `register`; from then on `registry.object_writer` calls `QuotaAdmission.charge` after it has
 validated an object and before it stores it. The new status.used of the quotas is a part of the same transaction, so
 that concurrent creates together never exceed a quota, and a write that fails later is not charged.
 `controllers.cluster.resource_quota` sets status.hard, and lowers status.used after deletions; a quota without
@@ -24,7 +24,7 @@ from podscaler.controlplane.storage.transactions import Transaction
 QUOTAS = "resourcequotas"
 
 
-def admit_objects(objects: Objects) -> None:
+def register(objects: Objects) -> None:
     """Charge all creates and updates of `objects` from now on."""
     admission = QuotaAdmission(entry.key for entry in objects.list(QUOTAS).entries)
     objects.listen(admission.index)
@@ -74,14 +74,14 @@ class QuotaAdmission:
             entry = transaction.find(QUOTAS, namespace, name)
             if entry is not None:
                 quota = entry.decode()
-                used = self._used(quota, evaluator, resource, (new, old), transaction.now_ns)
+                used = self._used_after(quota, evaluator, resource, (new, old), transaction.now_ns)
                 if used is not None:
                     quota["status"]["used"] = {counted: str(used[counted]) for counted in sorted(used)}
                     charged.append(quota)
         for quota in charged:
             transaction.put(QUOTAS, quota)
 
-    def _used(
+    def _used_after(
         self,
         quota: Object,
         evaluator: QuotaEvaluator,
@@ -107,7 +107,7 @@ class QuotaAdmission:
         if not tracked or not _is_in_scopes(evaluator, scopes, new):
             return None
         requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
-        reason = _obstacle(quota["metadata"]["name"], evaluator, tracked, used, new)
+        reason = _uncharged_reason(quota["metadata"]["name"], evaluator, tracked, used, new)
         if not reason and old is not None and _is_in_scopes(evaluator, scopes, old):
             requested = quota_usage.increased_amounts(requested, evaluator.usage(old, now_ns))
         requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
@@ -136,7 +136,7 @@ def _is_in_scopes(evaluator: QuotaEvaluator, scopes: Iterable[Object], obj: Obje
     return all(evaluator.is_in_scope(scope, obj) for scope in scopes)
 
 
-def _obstacle(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
+def _uncharged_reason(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
     """Why an object cannot be charged to the quota `name`; empty if it can."""
     if lacking := evaluator.missing_message(tracked, new):
         return f"failed quota: {name}: {lacking}"
@@ -148,12 +148,12 @@ def _obstacle(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], use
 
 
 def _excess_reason(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: Amounts) -> str:
-    """Why the quota `name` is exceeded; empty if it is not."""
+    """Why the quota `name` is exceeded by the amounts `after` the write; empty if it is not."""
     exceeded = sorted(counted for counted in requested if hard[counted] < after[counted])
     if not exceeded:
         return ""
-    more, before, limit = (_format_amounts(amounts, exceeded) for amounts in (requested, used, hard))
-    return f"exceeded quota: {name}, requested: {more}, used: {before}, limited: {limit}"
+    requested_text, used_text, hard_text = (_format_amounts(amounts, exceeded) for amounts in (requested, used, hard))
+    return f"exceeded quota: {name}, requested: {requested_text}, used: {used_text}, limited: {hard_text}"
 
 
 def _format_amounts(amounts: Amounts, names: Iterable[str]) -> str:

@@ -43,7 +43,8 @@ class Aggregation:
         self.remotes = remote_versions.watch_remote_versions(objects)
         self.connections = APIServerConnections(identity)
         self.documents = RemoteDocuments(self._registry, self.remotes, self.connections)
-        self._requests = 0
+        self._proxied_requests = 0
+        """Counts the calls of `address_of`, which takes the endpoints in turn."""
 
     @property
     def generation(self) -> tuple[int, int]:
@@ -56,8 +57,8 @@ class Aggregation:
         Raises Unreachable if the server has no address.
         """
         addresses = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
-        self._requests += 1
-        return addresses[self._requests % len(addresses)]
+        self._proxied_requests += 1
+        return addresses[self._proxied_requests % len(addresses)]
 
     async def run(self) -> None:
         """Check availability and read discovery documents until cancelled; a control loop that fails is restarted."""

@@ -35,7 +35,7 @@ CHECKED_ENDPOINTS_MAX = 5
 
 
 class _ConditionState(NamedTuple):
-    """What the condition says."""
+    """The fields of the condition Available that a check determines."""
 
     status: str
     reason: str
@@ -70,31 +70,32 @@ class Availability(Reconciler[str]):
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, Services and their EndpointSlices."""
         return [
-            Watched(API_SERVICES, lambda change: [change.object["metadata"]["name"]]),
+            Watched(API_SERVICES, lambda event: [event.object["metadata"]["name"]]),
             Watched(SERVICES, self._keys_of_service),
             Watched(SLICES, self._keys_of_slice),
         ]
 
     def prime(self) -> Iterable[str]:
         """The names of all APIServices."""
-        return [service["metadata"]["name"] for service in self._registry.list(API_SERVICES)]
+        return [api_service["metadata"]["name"] for api_service in self._registry.list(API_SERVICES)]
 
     async def sync(self, key: str) -> float | None:
         """Check the APIService named `key` and update its condition.
 
         Returns the seconds until the next check; None if there is none (it is deleted, or this server serves it).
+        Raises StatusError if the condition cannot be written.
         """
-        service = self._registry.find(API_SERVICES, "", key)
-        if service is None:
+        api_service = self._registry.find(API_SERVICES, "", key)
+        if api_service is None:
             self._backoff.succeeded(key)
             return None
-        remote = remote_versions.parse_service(service)
+        remote = remote_versions.parse_api_service(api_service)
         state = _LOCAL_STATE if remote is None else await self._check(remote)
         if state is not None:
-            await self._update(key, service["spec"], state)
+            await self._write_condition(key, api_service["spec"], state)
         if remote is None:
             return None
-        if state is None or state.reason == "FailedDiscoveryCheck":
+        if state is None or state.reason == "FailedDiscoveryCheck":  # other failures end with a change that is watched
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
@@ -133,7 +134,7 @@ class Availability(Reconciler[str]):
             return str(error)
         checks = (self._check_endpoint(remote, address) for address in addresses[:CHECKED_ENDPOINTS_MAX])
         failures = await asyncio.gather(*checks)
-        return None if None in failures else failures[-1]
+        return None if None in failures else failures[-1]  # one message stands for all
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
         """The message why an endpoint does not respond, None if it does. Raises UnusableBundle."""
@@ -154,12 +155,12 @@ class Availability(Reconciler[str]):
             return f"failing or missing response from {url}: bad status from {url}: {response.status}"
         return None
 
-    async def _update(self, key: str, spec: Object, state: _ConditionState) -> None:
+    async def _write_condition(self, key: str, spec: Object, state: _ConditionState) -> None:
         """Set the condition, unless the APIService has that state or (after the check) another `spec`."""
 
-        def change(service: Object) -> None:
-            current = remote_versions.condition_of(service)
-            if service["spec"] != spec or (current and _state_of(current) == state):
+        def set_condition(api_service: Object) -> None:
+            current = remote_versions.condition_of(api_service)
+            if api_service["spec"] != spec or (current and _state_of(current) == state):
                 return
             is_same_status = current.get("status") == state.status
             transition_time = current.get("lastTransitionTime") if is_same_status else rfc3339(self._clock.now_ns())
@@ -170,26 +171,27 @@ class Availability(Reconciler[str]):
                 "reason": state.reason,
                 "message": state.message,
             }
-            conditions = (service.get("status") or {}).get("conditions") or []
+            conditions = (api_service.get("status") or {}).get("conditions") or []
             others = [other for other in conditions if other.get("type") != remote_versions.AVAILABLE]
-            service["status"] = {"conditions": [*others, condition]}
+            api_service["status"] = {"conditions": [*others, condition]}
 
-        service = self._registry.find(API_SERVICES, "", key)
-        if service is None or _state_of(remote_versions.condition_of(service)) == state:
+        stored = self._registry.find(API_SERVICES, "", key)
+        if stored is None or _state_of(remote_versions.condition_of(stored)) == state:
             return
         try:
-            await self._registry.mutate(API_SERVICES, "", key, change, subresource="status")
+            await self._registry.mutate(API_SERVICES, "", key, set_condition, subresource="status")
         except StatusError as error:
             if error.code != 404:  # it was deleted meanwhile
                 raise
 
-    def _keys_of_service(self, change: ObjectEvent) -> Iterable[str]:
-        metadata = change.object["metadata"]
+    def _keys_of_service(self, event: ObjectEvent) -> Iterable[str]:
+        """The APIServices whose server is the changed Service."""
+        metadata = event.object["metadata"]
         return self._api_services_served_by(metadata["namespace"], metadata["name"])
 
-    def _keys_of_slice(self, change: ObjectEvent) -> Iterable[str]:
+    def _keys_of_slice(self, event: ObjectEvent) -> Iterable[str]:
         """The APIServices whose Service the changed EndpointSlice belongs to."""
-        metadata = change.object["metadata"]
+        metadata = event.object["metadata"]
         name = (metadata.get("labels") or {}).get(SERVICE_NAME)
         return self._api_services_served_by(metadata["namespace"], name) if name else ()
 

@@ -2,7 +2,8 @@
 
 From it they read the certificate authorities of clients and of the front proxy, and the names of the request headers
 that name a user. `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; the only key is the
-ConfigMap's name. Data keys of others in the ConfigMap stay; those of this server are restored.
+ConfigMap's name. Data keys of others in the ConfigMap stay; those of this server are restored. A new
+key: an entry of `_own_data`.
 
 Source: kube-apiserver's controller of cluster authentication trust. Differs: the header of the user's uid is included,
 as this server sends it.
@@ -37,7 +38,7 @@ class ExtensionAuthentication(Reconciler[str]):
 
     def __init__(self, registry: Registry, *, client_authority: str, front_authority: str) -> None:
         self._registry = registry
-        self._data = {
+        self._own_data = {
             "client-ca-file": client_authority,
             "requestheader-allowed-names": json.dumps([front_proxy.USER_NAME]),
             "requestheader-client-ca-file": front_authority,
@@ -49,7 +50,7 @@ class ExtensionAuthentication(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """ConfigMaps: the key of this one, none for others."""
-        return [Watched(CONFIG_MAPS, lambda change: _keys_of_config_map(change.object))]
+        return [Watched(CONFIG_MAPS, lambda event: _keys_of_config_map(event.object))]
 
     def prime(self) -> Iterable[str]:
         """The only key."""
@@ -63,18 +64,19 @@ class ExtensionAuthentication(Reconciler[str]):
         config_map = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
         if config_map is None:
             metadata = {"name": key, "namespace": NAMESPACE}
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._own_data}
             try:
                 await self._registry.create(CONFIG_MAPS, body)
             except StatusError as error:
-                if not write_errors.is_already_exists(error):  # then its event leads to the next sync
+                if not write_errors.is_already_exists(error):  # the ADDED event of an existing one leads to a sync
                     raise
             return None
-        data = {**(config_map.get("data") or {}), **self._data}
+        data = {**(config_map.get("data") or {}), **self._own_data}
         if data != config_map.get("data"):
             await self._registry.update(CONFIG_MAPS, {**config_map, "data": data})
         return None
 
 
 def _keys_of_config_map(config_map: Object) -> list[str]:
+    """The only key for a change of this ConfigMap; none for others."""
     return [NAME] if selection.key_of(config_map) == (NAMESPACE, NAME) else []

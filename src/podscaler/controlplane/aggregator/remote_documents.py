@@ -88,7 +88,7 @@ class RemoteDocuments(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, whose condition Available matters."""
-        return [Watched(API_SERVICES, lambda change: [change.object["metadata"]["name"]])]
+        return [Watched(API_SERVICES, lambda event: [event.object["metadata"]["name"]])]
 
     def prime(self) -> Iterable[str]:
         """The names of the APIServices of other servers, and of those with documents."""
@@ -117,8 +117,8 @@ class RemoteDocuments(Reconciler[str]):
 
     async def _read_version(self, remote: Remote) -> RemoteDiscovery:
         """The documents of a server; if it does not respond, those that it had before, marked stale."""
-        before = self.of(remote)
-        stale = RemoteDiscovery(before.resources, openapi_url=before.openapi_url)
+        previous = self.of(remote)
+        stale = RemoteDiscovery(previous.resources, openapi_url=previous.openapi_url)
         if not remote.is_available:
             return stale
         try:
@@ -126,7 +126,7 @@ class RemoteDocuments(Reconciler[str]):
                 resources = await self._read_resources(remote)
                 return RemoteDiscovery(resources, is_fresh=True, openapi_url=await self._read_openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
-            cause = str(error) or "timeout"  # the text of a TimeoutError, an OSError, is empty
+            cause = str(error) or "timeout"  # a TimeoutError, which is an OSError, has no text
             _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, cause)
             return stale
 
@@ -146,7 +146,7 @@ class RemoteDocuments(Reconciler[str]):
         return await asyncio.to_thread(discovery_parsing.from_resource_list, body)
 
     async def _read_openapi_url(self, remote: Remote) -> str:
-        """The URL of the server's OpenAPI document; empty if it has none."""
+        """The URL of the server's OpenAPI document; empty if it has none. Raises the errors of a connection."""
         try:
             body = await self._read_body(remote, "/openapi/v3", proxy_headers.OPENAPI_USER, "application/json")
             paths = (await asyncio.to_thread(msgspec.json.decode, body, type=_OpenApiIndex)).paths

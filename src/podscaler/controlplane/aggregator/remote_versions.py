@@ -76,7 +76,7 @@ class RemoteVersions:
 
     def put(self, api_service: Object) -> None:
         """Add or replace an APIService."""
-        remote = parse_service(api_service)
+        remote = parse_api_service(api_service)
         if remote is None:
             self.remove(api_service["metadata"]["name"])
         elif self._remotes.get((remote.group, remote.version)) != remote:
@@ -107,7 +107,7 @@ class RemoteVersions:
         return any(remote_group == group for remote_group, _ in self._remotes)
 
     @property
-    def groups(self) -> dict[str, int]:
+    def group_priorities(self) -> dict[str, int]:
         """The priority of each group: the highest one of its versions."""
         priorities: dict[str, int] = {}
         for remote in self._remotes.values():
@@ -124,7 +124,7 @@ class RemoteVersions:
         return list(self._remotes.values())
 
 
-def parse_service(api_service: Object) -> Remote | None:
+def parse_api_service(api_service: Object) -> Remote | None:
     """The group and version of a stored APIService; None if this server serves it itself."""
     spec = api_service.get("spec") or {}
     reference = spec.get("service")

@@ -92,7 +92,7 @@ class ApiServer:
         routes = Routes(built_in)
         stored_keys = [resource.key for resource in built_in if resource.stored]
         authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored_keys))
-        rbac_escalation.admit_rbac(objects, authorizer)
+        rbac_escalation.register(objects, authorizer)
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
         self._sessions = OpenSessions(clock)
         self._metrics = APIServerMetrics(routes.is_served, objects.counts)

@@ -33,6 +33,7 @@ class RuleFinding:
         item: the object in which the problem can be corrected.
         field: the path of the field within it, as autoscaling/v2 names it; empty: the whole object.
         message: the problem and its effect.
+        fix: what the user can do about it.
         other_item: another object that is involved, whose annotation switches the rule off, too; None if there is none.
     """
 

@@ -69,6 +69,7 @@ class LintedAutoscaler:
 
     Attributes:
         item: the object, whose spec lacks the parts with API errors (`item.api_errors`).
+        reference: its scaleTargetRef; empty if there is none.
         target_key: the identity of its target.
         target: the target; None if it is not among the objects.
         metrics: in order; where the spec has none, the API's default metric.

@@ -21,7 +21,7 @@ class DocumentOrigin:
     Attributes:
         file: the path, as messages name it; empty for an object of a cluster.
         line: the first line of its document, counted from 1.
-        text: the document, from which `lines` computes the lines of fields.
+        text: the document, from which the linter computes the lines of fields.
         path: the object's path within its document (`items[2]`); empty if it is the document itself.
     """
 

@@ -64,7 +64,8 @@ def items(document_value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_
 
 def _unreadable(origin: DocumentOrigin, error: str) -> Item:
     """An item without a kind for a document that is no object."""
-    return Item("", "", "", "", {}, {}, origin, (APIError("", error),))
+    errors = (APIError("", error),)
+    return Item(api_version="", kind="", namespace="", name="", written={}, obj={}, origin=origin, api_errors=errors)
 
 
 def _items_of_list(list_object: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
@@ -81,14 +82,15 @@ def _read_item(manifest: Object, origin: DocumentOrigin, namespace: str) -> Item
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     meta = mapping(manifest.get("metadata"))
     kind_record = manifest_objects.find_record(api_version, kind)
+    default_namespace = namespace if _is_namespaced(api_version, kind, kind_record) else ""
     item = Item(
-        api_version,
-        kind,
-        text(meta.get("namespace")) or (namespace if _is_namespaced(api_version, kind, kind_record) else ""),
-        text(meta.get("name")) or text(meta.get("generateName")),
-        {},
-        {},
-        origin,
+        api_version=api_version,
+        kind=kind,
+        namespace=text(meta.get("namespace")) or default_namespace,
+        name=text(meta.get("name")) or text(meta.get("generateName")),
+        written={},  # these two are filled in below
+        obj={},
+        origin=origin,
     )
     try:
         if (api_version, kind) == (pod_autoscalers.API_VERSION, pod_autoscalers.KIND):
@@ -114,7 +116,8 @@ def _version_errors(api_version: str, kind: str) -> tuple[APIError, ...]:
 def _is_namespaced(api_version: str, kind: str, kind_record: tuple[Resource, Version] | None) -> bool:
     """Whether objects of a kind are in namespaces; `kind_record` is None for a kind that podscaler does not have."""
     if kind_record:
-        return kind_record[0].namespaced
+        resource, _ = kind_record
+        return resource.namespaced
     return (api_version.rpartition("/")[0], kind) not in _CLUSTER_SCOPED
 
 
@@ -122,11 +125,11 @@ def _read_known(item: Item, manifest: Object, resource: Resource, version: Versi
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(manifest, version.message)
     stored = manifest_objects.with_defaults(decoded.obj, resource, version)
-    item_read = replace(item, written=decoded.obj, obj=stored)
+    read_item = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
-        return item_read
+        return read_item
     return replace(
-        item_read,
+        read_item,
         api_errors=(*(APIError("", problem) for problem in decoded.problems), *_validation_errors(resource, stored)),
     )
 

@@ -62,6 +62,9 @@ class Workload:
     """A workload with its pod template.
 
     Attributes:
+        item: the workload itself.
+        labels: those of the template, which its pods get.
+        selector: the one by which it finds its pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
         pod: a pod of the template, as facts of a decision.
         has_pod_resources: whether the template has pod-level requests or limits.

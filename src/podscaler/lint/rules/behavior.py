@@ -66,7 +66,7 @@ def _shadowed_policies(autoscaler: LintedAutoscaler, direction: str) -> Iterator
     for index, policy in enumerate(policies if select_policy != "Disabled" else ()):
         for other_index, other_policy in enumerate(policies):
             is_first = other_index < index
-            if other_index != index and _outdoes(other_policy, policy, select_policy=select_policy, is_first=is_first):
+            if other_index != index and _shadows(other_policy, policy, select_policy=select_policy, is_first=is_first):
                 yield about(
                     autoscaler,
                     f"spec.behavior.{direction}.policies[{index}]",
@@ -78,7 +78,7 @@ def _shadowed_policies(autoscaler: LintedAutoscaler, direction: str) -> Iterator
                 break  # one reason is enough
 
 
-def _outdoes(other_policy: Object, policy: Object, *, select_policy: str, is_first: bool) -> bool:
+def _shadows(other_policy: Object, policy: Object, *, select_policy: str, is_first: bool) -> bool:
     """Whether `other_policy` decides wherever both apply; of equal ones the first does (`is_first`: the other one)."""
     if other_policy["type"] != policy["type"]:
         return False

@@ -73,5 +73,7 @@ def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     spec = specs.parse(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.max_replicas, start).result
-    facts = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
+    facts = PolicyFacts(
+        spec.behavior, prior_history=history.EMPTY, now_ns=0, emulation=emulation.V1_37
+    )  # no earlier scaling
     return policies.scale_up_limit(facts, start).limit

@@ -79,7 +79,7 @@ def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
         return
     for quota_resource, hard_milli in _amounts_milli(spec.get("hard")).items():
         pod_milli = _used_by_one_pod_milli(quota_resource, workload)
-        if pod_milli:
+        if pod_milli:  # neither unknown nor 0: a pod that uses nothing is not limited
             yield _Limit(quota, quota_resource, max(hard_milli, 0) // pod_milli)
 
 

@@ -18,7 +18,9 @@ _REFERENCE = "spec.scaleTargetRef"
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _SCALABLE_KINDS = "a Deployment, StatefulSet, ReplicaSet, ReplicationController, or a custom resource with a scale"
 _NEVER_SCALED = frozenset({("batch", "job"), ("batch", "cronjob"), ("", "pod"), ("apps", "daemonset")})
+"""Kinds without a scale subresource that users name as targets nevertheless."""
 _MOVED_TO_APPS = frozenset({"deployment", "replicaset", "daemonset"})
+"""Kinds that the group extensions had until Kubernetes 1.16."""
 
 
 @rule("PSL002", "target-without-scale", Severity.ERROR, "The target is of a kind that cannot be scaled.")

@@ -50,12 +50,13 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
             yield from _wide_tolerance(autoscaler, direction)
-    for facts in _utilization_ranges(context):
-        if facts.target_pct < facts.highest_pct <= facts.target_pct * (1 + facts.tolerance_ratio):
-            default_note = "" if _is_stated(facts.autoscaler) else " (the controller's default)"
-            tolerance_text = f"{facts.tolerance_ratio:g}{default_note}"
-            reason = f"utilization has to exceed {facts.target_pct} % by the tolerance of {tolerance_text}"
-            yield _finding(facts, reason)
+    for utilization in _utilization_ranges(context):
+        scales_above_pct = utilization.target_pct * (1 + utilization.tolerance_ratio)
+        if utilization.target_pct < utilization.highest_pct <= scales_above_pct:
+            default_note = "" if _is_stated(utilization.autoscaler) else " (the controller's default)"
+            tolerance_text = f"{utilization.tolerance_ratio:g}{default_note}"
+            reason = f"utilization has to exceed {utilization.target_pct} % by the tolerance of {tolerance_text}"
+            yield _finding(utilization, reason)
 
 
 @rule(
@@ -66,20 +67,21 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
 )
 def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
     """PSL016: a utilization target that the containers' limits keep out of reach."""
-    for facts in _utilization_ranges(context):
-        if facts.target_pct >= facts.highest_pct:
-            yield _finding(facts, f"the target is {facts.target_pct} %")
+    for utilization in _utilization_ranges(context):
+        if utilization.target_pct >= utilization.highest_pct:
+            yield _finding(utilization, f"the target is {utilization.target_pct} %")
 
 
-def _finding(facts: _UtilizationRange, reason: str) -> RuleFinding:
-    """The finding for a target that the limits of the pods keep out of facts."""
+def _finding(utilization: _UtilizationRange, reason: str) -> RuleFinding:
+    """The finding for a target that the limits of the pods keep out of reach."""
+    metric = utilization.metric
     return RuleFinding(
-        facts.autoscaler.item,
-        f"{facts.metric.path}.target.averageUtilization",
-        f"{reason}, but {facts.limits_owner} limits keep {facts.metric.resource} at {facts.highest_pct:g} % of "
+        utilization.autoscaler.item,
+        f"{metric.path}.target.averageUtilization",
+        f"{reason}, but {utilization.limits_owner} limits keep {metric.resource} at {utilization.highest_pct:g} % of "
         "requests at most: it never scales up by this metric",
         "lower averageUtilization, or give limits more room above requests",
-        other_item=facts.autoscaler.target,
+        other_item=utilization.autoscaler.target,
     )
 
 

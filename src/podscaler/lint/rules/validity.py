@@ -16,6 +16,7 @@ from podscaler.lint.model.lint_context import LintContext, is_autoscaler
 from podscaler.lint.model.linted_item import APIError, Item
 
 _ZERO_ERROR_END = "to support scaling to zero replicas"
+"""The end of the API error that PSL017 reports in place of PSL000."""
 
 
 @rule("PSL000", "refused", Severity.ERROR, "The API server would refuse the object.")

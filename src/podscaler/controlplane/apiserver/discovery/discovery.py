@@ -67,7 +67,7 @@ class DiscoveryDocuments:
     def groups(self) -> list[str]:
         """The groups, without the core group, in order of preference."""
         metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
-        remote_priorities = self._remotes.groups
+        remote_priorities = self._remotes.group_priorities
         groups = {*self._own_groups, *metric_groups, *remote_priorities} - {""}
 
         def preference_order(group: str) -> tuple[int, str]:

@@ -90,7 +90,7 @@ class OpenApiV3:
         if self._aggregation is None:
             return own_urls
         remotes = self._aggregation.remotes
-        replaced_prefixes = tuple({f"apis/{group}/" for group in remotes.groups if group in METRIC_GROUPS})
+        replaced_prefixes = tuple({f"apis/{group}/" for group in remotes.group_priorities if group in METRIC_GROUPS})
         urls = {path: url for path, url in own_urls.items() if not path.startswith(replaced_prefixes)}
         for remote in remotes.all():
             path, url = remote.path.removeprefix("/"), self._aggregation.documents.of(remote).openapi_url

@@ -51,7 +51,7 @@ class DaemonSets(Reconciler[Key]):
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
-        self._index = OwnerIndex(registry, owners=DAEMON_SETS, kind="DaemonSet", dependents=PODS)
+        self._index = OwnerIndex(registry, owner_resource=DAEMON_SETS, owner_kind="DaemonSet", dependent_resource=PODS)
         self._nodes: dict[str, Object] = {}
         """The labels and taints of the nodes, by name."""
         self._replacement_due_ns: dict[Key, dict[str, int]] = {}
@@ -185,7 +185,7 @@ def status(facts: DaemonSetFacts) -> Object:
 
     Of several pods on a node the oldest is counted; during a surge the new one as soon as it is available.
     """
-    eligible_nodes, pods_by_node = facts.eligible_nodes(), facts.by_node()
+    eligible_nodes, pods_by_node = facts.eligible_nodes(), facts.pods_by_node()
     counted_pods = [_counted_pod(facts, pods_by_node[name]) for name in eligible_nodes if name in pods_by_node]
     available = sum(map(facts.is_available, counted_pods))
     required_counts = {

@@ -45,7 +45,7 @@ class DaemonSetFacts:
         eligible = (node for node in self.nodes if daemonset_nodes.should_run(self.daemon_set, node))
         return [node["metadata"]["name"] for node in eligible]
 
-    def by_node(self) -> dict[str, list[Object]]:
+    def pods_by_node(self) -> dict[str, list[Object]]:
         """The pods of each node, oldest first; pods without a node are left out."""
         pods_by_node: dict[str, list[Object]] = {}
         for pod in sorted(self.owned, key=_age_order):
@@ -84,7 +84,7 @@ class DaemonSetPlan:
 def plan(facts: DaemonSetFacts) -> DaemonSetPlan:
     """The plan for a DaemonSet that is not being deleted."""
     planned = DaemonSetPlan()
-    pods_by_node = facts.by_node()
+    pods_by_node = facts.pods_by_node()
     eligible_nodes = facts.eligible_nodes()
     for name in eligible_nodes:
         _plan_node(facts, name, pods_by_node.get(name, []), planned)
@@ -104,7 +104,7 @@ def _plan_node(facts: DaemonSetFacts, name: str, pods_here: Sequence[Object], pl
         return
     planned.ended += [pod for pod in pods_here if pods.is_finished(pod) and not pods.is_terminating(pod)]
     active = [pod for pod in pods_here if pods.is_active(pod)]
-    best_first = sorted(active, key=lambda pod: not facts.is_available(pod))
+    best_first = sorted(active, key=lambda pod: not facts.is_available(pod))  # of each template the first one stays
     planned.delete += [pod for pod in best_first if facts.is_new(pod)][1:]
     planned.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
 

@@ -87,7 +87,11 @@ class ReplicaSets(Reconciler[Key]):
         self._clock = clock
         self._pods = PodControl(registry, EventRecorder(registry, self.name, clock))
         self._index = OwnerIndex(
-            registry, owners=kind.resource, kind=kind.kind, dependents=PODS, selector_of=kind.selector_of
+            registry,
+            owner_resource=kind.resource,
+            owner_kind=kind.kind,
+            dependent_resource=PODS,
+            selector_of=kind.selector_of,
         )
         self._batch_period: BatchPeriod[Key] = BatchPeriod(pod_control.BATCH_S_PER_POD, pod_control.MAX_BATCH_S)
 

@@ -45,7 +45,9 @@ class StatefulSets(Reconciler[Key]):
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events, _event_message)
-        self._index = OwnerIndex(registry, owners=STATEFUL_SETS, kind="StatefulSet", dependents=PODS)
+        self._index = OwnerIndex(
+            registry, owner_resource=STATEFUL_SETS, owner_kind="StatefulSet", dependent_resource=PODS
+        )
         self._batch_period: BatchPeriod[Key] = BatchPeriod(pod_control.BATCH_S_PER_POD, pod_control.MAX_BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:

@@ -41,7 +41,7 @@ class StatefulSetFacts:
     newest: Object
     now_ns: int
 
-    def by_ordinal(self) -> dict[int, Object]:
+    def pods_by_ordinal(self) -> dict[int, Object]:
         """The pods by ordinal."""
         pods_with_ordinals = (
             (statefulset_pods.ordinal(self.stateful_set, pod["metadata"]["name"]), pod) for pod in self.owned
@@ -70,7 +70,7 @@ class StatefulSetPlan:
 def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
     """The plan for a StatefulSet that is not being deleted."""
     planned = StatefulSetPlan()
-    present = facts.by_ordinal()
+    present = facts.pods_by_ordinal()
     if _plan_desired(facts, present, planned) and _plan_surplus(facts, present, planned):
         _plan_update(facts, present, planned)
     return planned
@@ -96,15 +96,13 @@ def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planne
     surplus = sorted((ordinal for ordinal in present if ordinal not in desired_ordinals), reverse=True)
     unhealthy = [ordinal for ordinal in surplus if not facts.is_healthy(present[ordinal])]
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
-    for ordinal in surplus:
+    for ordinal in surplus if is_parallel else surplus[:1]:
         pod = present[ordinal]
         # as upstream, of several unhealthy pods the lowest is deleted first
         waits_for_lower_pod = ordinal in unhealthy[:-1]
         if not pods.is_terminating(pod) and (is_parallel or not waits_for_lower_pod):
             planned.delete.append(pod)
-        if not is_parallel:
-            return False  # only the highest ordinal is considered
-    return True
+    return is_parallel or not surplus
 
 
 def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> None:

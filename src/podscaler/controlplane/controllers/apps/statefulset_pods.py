@@ -29,7 +29,7 @@ def ordinals(stateful_set: Object) -> range:
 
 
 def is_parallel(stateful_set: Object) -> bool:
-    """Whether its podManagementPolicy is Parallel: pods are created and deleted without waiting for one another."""
+    """Whether `podManagementPolicy` is Parallel: pods are created and deleted without waiting for one another."""
     return bool(stateful_set["spec"].get("podManagementPolicy") == "Parallel")
 
 
@@ -39,7 +39,7 @@ def min_ready_s(stateful_set: Object) -> int:
 
 
 def ordinal(stateful_set: Object, pod_name: str) -> int | None:
-    """The ordinal in the name of one of its pods, None for a name that none of its pods can have."""
+    """The ordinal in the name of one of the set's pods, None for a name that none of them can have."""
     set_name, dash, digits = pod_name.rpartition("-")
     if set_name != stateful_set["metadata"]["name"] or not dash or not digits.isdecimal() or not digits.isascii():
         return None
@@ -82,7 +82,7 @@ def identity_labels(stateful_set: Object, pod_ordinal: int) -> dict[str, str]:
 
 
 def claim_names(stateful_set: Object) -> list[str]:
-    """The names of its volumeClaimTemplates, which are also the names of the volumes."""
+    """The names of the volumeClaimTemplates, which are also the names of the volumes."""
     claims = stateful_set["spec"].get("volumeClaimTemplates") or []
     return [(claim.get("metadata") or {}).get("name", "") for claim in claims]
 

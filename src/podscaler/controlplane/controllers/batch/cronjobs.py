@@ -63,6 +63,7 @@ class CronJobs(Reconciler[Key]):
         """Create the Job that is due and delete old ones; returns the seconds until the next time, None without one.
 
         The status is written even if another write fails, so that `status.active` has the Jobs created before it.
+        Raises StatusError.
         """
         stored = self._registry.find(CRON_JOBS, *key)
         if stored is None:
@@ -127,7 +128,10 @@ class CronJobs(Reconciler[Key]):
         return wait_s
 
     def _may_start(self, cron_job: Object, due_ns: int) -> bool:
-        """Whether the Job of a time may be created: once, and with Forbid only if no other is active (or an Event)."""
+        """Whether the Job of a time may be created: only once, and with Forbid only while no other is active.
+
+        An Event is recorded if Forbid prevents it.
+        """
         status, job_name = cron_job["status"], _job_name(cron_job, due_ns)
         active = status.get("active") or []
         is_active = any(reference["name"] == job_name for reference in active)

@@ -20,6 +20,7 @@ INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 """Annotations of a pod: how many pods of its index failed before, and how many more that the failure policy ignores."""
 _MAX_INT32 = 2**31 - 1
+"""The greatest count in these annotations, which upstream parses as int32."""
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
 _MAX_DOUBLINGS = 32
@@ -37,9 +38,9 @@ def completion_index(pod: Object) -> int | None:
     return int(index_text) if index_text.isascii() and index_text.isdigit() else None
 
 
-def indexes_of(job_pods: Iterable[Object]) -> set[int]:
+def indexes_of(indexed_pods: Iterable[Object]) -> set[int]:
     """The completion indexes of pods; a pod without an index adds none."""
-    return {index for pod in job_pods if (index := completion_index(pod)) is not None}
+    return {index for pod in indexed_pods if (index := completion_index(pod)) is not None}
 
 
 def replaces_only_failed(job: Object) -> bool:

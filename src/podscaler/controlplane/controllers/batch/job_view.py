@@ -21,6 +21,12 @@ class JobView:
     Args:
         job: the Job, with all defaults.
         owned: its pods, finished and terminating ones, too.
+
+    Attributes:
+        job, spec, status: the Job and its parts; the status is empty before the first sync.
+        pods: the same as `owned`; `active` are those that are neither finished nor being deleted.
+        is_indexed, is_suspended: whether completionMode is Indexed, and whether `spec.suspend` is set.
+        backoff_limit_per_index: `spec.backoffLimitPerIndex`; None if it is not set.
     """
 
     def __init__(self, job: Object, owned: Sequence[Object]) -> None:

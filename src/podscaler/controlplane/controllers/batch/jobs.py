@@ -75,7 +75,7 @@ class Jobs(Reconciler[Key]):
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
-        self._index = OwnerIndex(registry, owners=JOBS, kind="Job", dependents=PODS)
+        self._index = OwnerIndex(registry, owner_resource=JOBS, owner_kind="Job", dependent_resource=PODS)
         self._failures: dict[Key, PodFailures] = {}
         self._stray_names: defaultdict[Key, set[str]] = defaultdict(set)
         """The names of stray pods, by the key of their former Job."""
@@ -123,7 +123,8 @@ class Jobs(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Create or delete pods, count the finished ones, and write the status.
 
-        Returns the seconds until a pod may be created or a deadline passes, None if only a change needs a sync.
+        Returns the seconds until a pod may be created or a deadline passes, None if only a change needs a sync. Raises
+        StatusError if a write failed.
         """
         job = self._registry.find(JOBS, *key)
         if job is not None and not job_verdict.is_finished(job) and _is_managed_here(job):
@@ -296,7 +297,7 @@ class Jobs(Reconciler[Key]):
         tracked_uids = {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)} - released_uids
         final_status = pod_tracking.count_released(interim_status, tracked_uids)
         self._set_counts(job, final_status)
-        are_pods_left = tracking.has_more or final_status["terminating"]
+        are_pods_left = tracking.has_more or final_status["terminating"] > 0
         is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
         is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
         if verdict is not None and is_finished:

@@ -49,13 +49,14 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     new_status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
     uncounted = new_status["uncountedTerminatedPods"]
     succeeded, failed = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
-    indexes = set(view.counted_indexes) if view.is_indexed else set()
+    counted_indexes: frozenset[int] = view.counted_indexes if view.is_indexed else frozenset()
+    indexes = set(counted_indexes)
     released: list[Object] = []
     has_more = False
     for pod in sorted(view.pods, key=_index_order):
         if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
             continue
-        new_index_count = len(indexes) - (len(view.counted_indexes) if view.is_indexed else 0)
+        new_index_count = len(indexes) - len(counted_indexes)
         if len(succeeded) + len(failed) + new_index_count >= MAX_UNCOUNTED_PODS:
             has_more = True
             break

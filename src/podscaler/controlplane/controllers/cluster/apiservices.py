@@ -15,7 +15,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
-RESOURCE = "apiservices.apiregistration.k8s.io"
+API_SERVICES = "apiservices.apiregistration.k8s.io"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 OWN_GROUP = "apiregistration.k8s.io"
 """The only group without APIServices: the aggregation layer itself serves it."""
@@ -52,24 +52,24 @@ class ApiServices(Reconciler[str]):
         self._replaceable = {
             name for name, (group, _) in self._built_in.items() if group in group_priorities.LOWEST_PRIORITY_GROUPS
         }
-        """The names of the APIServices of metrics APIs."""
+        """The names of the APIServices of metrics APIs (and of `extensions`), which an adapter may replace."""
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
         """CustomResourceDefinitions (if they are served), and deleted APIServices of metrics APIs."""
-        api_services = Watched(RESOURCE, self._keys_of_replaced)
+        api_services = Watched(API_SERVICES, self._keys_of_replaced)
         if not self._has_definitions:
             return [api_services]
         return [Watched(DEFINITIONS, self._keys_of_definition), api_services]
 
     def prime(self) -> Iterable[str]:
         """The names of all APIServices that should exist or do: of served groups and versions, and stored ones."""
-        stored = (api_service["metadata"]["name"] for api_service in self._registry.list(RESOURCE))
+        stored = (api_service["metadata"]["name"] for api_service in self._registry.list(API_SERVICES))
         return {*self._built_in, *self._custom(), *stored}
 
     async def sync(self, key: str) -> float | None:
-        """Create, update or delete one APIService; returns None, as only changes make it necessary."""
-        api_service = self._registry.find(RESOURCE, "", key)
+        """Create, update or delete one APIService; returns None, as only changes need a sync. Raises StatusError."""
+        api_service = self._registry.find(API_SERVICES, "", key)
         if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
             return None  # the APIService of an adapter
         if key in self._built_in and key not in self._unregistered and key not in self._replaceable:
@@ -77,11 +77,11 @@ class ApiServices(Reconciler[str]):
         desired = self._desired(key)
         if desired is None:
             if api_service is not None and _is_managed(api_service) and "service" not in api_service["spec"]:
-                await self._registry.delete(RESOURCE, "", key, uid=api_service["metadata"]["uid"])
+                await self._registry.delete(API_SERVICES, "", key, uid=api_service["metadata"]["uid"])
         elif api_service is None:
-            await self._registry.create(RESOURCE, desired)
+            await self._registry.create(API_SERVICES, desired)
         elif api_service["spec"] != desired["spec"] and _is_managed(api_service):
-            await self._registry.update(RESOURCE, {**api_service, "spec": desired["spec"]})
+            await self._registry.update(API_SERVICES, {**api_service, "spec": desired["spec"]})
         self._unregistered.discard(key)
         return None
 
@@ -102,7 +102,7 @@ class ApiServices(Reconciler[str]):
         spec = event.object["spec"]
         stored = [
             api_service["metadata"]["name"]
-            for api_service in self._registry.list(RESOURCE)
+            for api_service in self._registry.list(API_SERVICES)
             if api_service["spec"].get("group") == spec["group"] and _is_managed(api_service)
         ]
         return {*stored, *(_name((spec["group"], version["name"])) for version in spec["versions"])}

@@ -15,7 +15,7 @@ from podscaler.api.kinds.autoscaling import metric_source
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.auth import policy_rules
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from podscaler.controlplane.controllers.cluster import aggregation, bootstrap_roles
+from podscaler.controlplane.controllers.cluster import bootstrap_roles, role_aggregation
 from podscaler.controlplane.controllers.cluster.bootstrap_roles import Rules
 from podscaler.controlplane.registry.registry import Registry
 
@@ -32,7 +32,7 @@ async def ensure_policy(registry: Registry) -> None:
     for _ in bootstrap_roles.AGGREGATED_ROLES:  # aggregated roles select one another: each round propagates one level
         for role in roles:
             if "aggregationRule" in role:
-                role["rules"] = aggregation.rules_of(role, roles)
+                role["rules"] = role_aggregation.rules_of(role, roles)
     await _ensure_all(registry, CLUSTER_ROLES, roles)
     await _ensure_all(registry, ROLES, _roles())
     await _ensure_all(registry, CLUSTER_ROLE_BINDINGS, _cluster_role_bindings())

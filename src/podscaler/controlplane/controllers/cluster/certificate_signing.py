@@ -1,7 +1,7 @@
 """The certificate signing controller: signs approved requests for client certificates, and deletes old ones.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It signs for the two signers of client
-certificates (`credentials.request_signing.SIGNERS`); a request that a signer refuses gets the condition Failed.
+certificates (`credentials.request_signing.SIGNERS`); a request that a signer rejects gets the condition Failed.
 Requests for other signers are left to their controllers.
 
 Source: kube-controller-manager's csrsigning and csrcleaner controllers, with their periods. Differs: nothing approves
@@ -48,7 +48,7 @@ class CertificateSigning(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """All requests."""
-        return [Watched(REQUESTS, lambda event: [selection.key_of(event.object)])]
+        return [Watched(REQUESTS, selection.own_keys)]
 
     def prime(self) -> Iterable[Key]:
         """All requests."""

@@ -25,7 +25,8 @@ from typing import Protocol
 from podscaler.api.crd import records
 from podscaler.api.crd.records import Records
 from podscaler.api.kinds.apiextensions import crd_conditions
-from podscaler.api.kinds.apiextensions.customresourcedefinition import FINALIZER, KEY
+from podscaler.api.kinds.apiextensions.customresourcedefinition import FINALIZER
+from podscaler.api.kinds.apiextensions.customresourcedefinition import KEY as DEFINITIONS
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.controlplane.controllers.framework import write_errors
@@ -59,7 +60,7 @@ class CustomKinds(Reconciler[str]):
     """
 
     name = "custom-resource-definitions"
-    RESOURCE_KEY = KEY
+    RESOURCE_KEY = DEFINITIONS
     """The `Resource.key` of definitions: `apiserver.app` runs this controller only if it serves that kind."""
 
     def __init__(self, objects: Objects, routes: RouteTable, clock: Clock) -> None:
@@ -84,7 +85,7 @@ class CustomKinds(Reconciler[str]):
 
     def load(self) -> None:
         """Serve the kinds of the stored definitions, before the server accepts requests."""
-        for crd in self._registry.list(KEY):
+        for crd in self._registry.list(DEFINITIONS):
             self._serve(crd)
 
     async def run(self) -> None:
@@ -93,18 +94,18 @@ class CustomKinds(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """Definitions."""
-        return [Watched(KEY, self._keys_of)]
+        return [Watched(DEFINITIONS, self._keys_of)]
 
     def prime(self) -> Iterable[str]:
         """All stored definitions, and those that are served although they are gone."""
-        return {*self._served, *(crd["metadata"]["name"] for crd in self._registry.list(KEY))}
+        return {*self._served, *(crd["metadata"]["name"] for crd in self._registry.list(DEFINITIONS))}
 
     async def sync(self, key: str) -> float | None:
         """Take the action of the module's table for a definition.
 
         Returns the seconds until the next check of one that is being deleted, otherwise None. Raises StatusError.
         """
-        crd = self._registry.find(KEY, "", key)
+        crd = self._registry.find(DEFINITIONS, "", key)
         if crd is None:
             self._withdraw(key)
             return None
@@ -122,15 +123,15 @@ class CustomKinds(Reconciler[str]):
 
     def _definitions_of(self, group: str) -> list[Object]:
         """The stored definitions of an API group."""
-        return [crd for crd in self._registry.list(KEY) if crd["spec"]["group"] == group]
+        return [crd for crd in self._registry.list(DEFINITIONS) if crd["spec"]["group"] == group]
 
     async def _establish(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
-        crd = self._registry.get(KEY, "", name)
-        stored_status = self._registry.get(KEY, "", name).get("status") or {}  # of another copy than `crd`
+        crd = self._registry.get(DEFINITIONS, "", name)
+        stored_status = self._registry.get(DEFINITIONS, "", name).get("status") or {}  # of another copy than `crd`
         self._set_conditions(crd)
         if crd["status"] != stored_status:
-            crd = await self._registry.mutate(KEY, "", name, self._set_conditions, subresource="status")
+            crd = await self._registry.mutate(DEFINITIONS, "", name, self._set_conditions, subresource="status")
         self._serve(crd)
 
     def _set_conditions(self, crd: Object) -> None:
@@ -144,6 +145,7 @@ class CustomKinds(Reconciler[str]):
 
     def _serve(self, crd: Object) -> None:
         """Serve the kind of a definition with accepted names, withdraw versions that it lost, end outdated watches."""
+        # an Established kind stays served, even while names of its changed spec are taken
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
             return
         name = crd["metadata"]["name"]
@@ -154,7 +156,7 @@ class CustomKinds(Reconciler[str]):
             self._objects.serve(record)
         self._routes.serve(name, new_records.served)
         if old_records is None:
-            self._notify()
+            self._notify_kinds_changed()
             return
         served_keys = {face.key for face in new_records.faces}
         for face in old_records.faces:
@@ -173,14 +175,14 @@ class CustomKinds(Reconciler[str]):
         for record in (*old_records.faces, old_records.stored):
             self._objects.withdraw(record.key)
         self._end_watches(old_records)
-        self._notify()
+        self._notify_kinds_changed()
 
     def _end_watches(self, old_records: Records) -> None:
         """Call the listeners that end the watches of a changed or removed kind."""
         for listener in self._end_listeners:
             listener(old_records.stored.key)
 
-    def _notify(self) -> None:
+    def _notify_kinds_changed(self) -> None:
         """Call the listeners for added and removed kinds."""
         for listener in self._listeners:
             listener()
@@ -196,11 +198,11 @@ class CustomKinds(Reconciler[str]):
         key = records.storage_key(crd)
         self._serve(crd)  # its objects can be deleted only while their kind is served
         if name in self._served:
-            await self._registry.mutate(KEY, "", name, self._mark_deleting, subresource="status")
+            await self._registry.mutate(DEFINITIONS, "", name, self._mark_deleting, subresource="status")
             await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
             if self._registry.list(key):
                 return REQUEUE_S
-        await write_errors.remove_finalizer(self._registry, KEY, "", name, FINALIZER)
+        await write_errors.remove_finalizer(self._registry, DEFINITIONS, "", name, FINALIZER)
         return None
 
     def _mark_deleting(self, crd: Object) -> None:

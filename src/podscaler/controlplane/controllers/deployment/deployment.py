@@ -42,7 +42,9 @@ class Deployments(Reconciler[Key]):
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._index = OwnerIndex(registry, owners=DEPLOYMENTS, kind="Deployment", dependents=REPLICA_SETS)
+        self._index = OwnerIndex(
+            registry, owner_resource=DEPLOYMENTS, owner_kind="Deployment", dependent_resource=REPLICA_SETS
+        )
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Deployments, their ReplicaSets, and pods that end (strategy Recreate waits for that)."""
@@ -59,7 +61,7 @@ class Deployments(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Carry out one step of the rollout; returns the seconds until the next sync, None if only a change needs one.
 
-        Raises StatusError if a write failed; the plan is made anew then.
+        Raises StatusError if a write failed; the next sync makes a new plan.
         """
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
@@ -72,9 +74,10 @@ class Deployments(Reconciler[Key]):
         namespace, _ = key
         orphans = self._index.orphans(namespace, selector)
         sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
-        status: Object = deployment.get("status") or {}
+        # `_carry_out` compares the new status with the old one, which the plan must not change
+        working_copy: Object = {**deployment, "status": dict(deployment.get("status") or {})}
         plan = deployment_planning.plan(
-            {**deployment, "status": dict(status)},
+            working_copy,
             sets,
             now_ns=self._clock.now_ns(),
             old_pods_exist=lambda new_set: self._old_pods_exist(sets, new_set),
@@ -127,7 +130,7 @@ class Deployments(Reconciler[Key]):
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _create(self, new_set: Object, deployment: Object) -> bool:
-        """Create the new ReplicaSet; returns False if its name is taken: sync again. Raises other StatusErrors."""
+        """Create the new ReplicaSet; returns False if its name is taken (then sync again). Raises StatusError."""
         try:
             await self._registry.create(REPLICA_SETS, new_set)
         except StatusError as error:

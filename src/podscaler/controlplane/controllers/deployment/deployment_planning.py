@@ -82,6 +82,7 @@ def _scale_down_old(rollout: Rollout) -> bool:
     new_set = rollout.new_set
     min_available = rollout.desired_replicas - rollout_bounds.max_unavailable(rollout.deployment)
     unavailable_new = _unavailable_pods(new_set) if new_set else 0
+    # as upstream: the new pods that are not available yet must not be counted on
     removable_pods = replica_sets.total_size(rollout.sets) - min_available - unavailable_new
     if removable_pods <= 0:
         return False

@@ -3,7 +3,8 @@
 The reasons of the condition, in the order of a rollout:
 
     NewReplicaSetCreated or FoundNewReplicaSet -> ReplicaSetUpdated (again and again) -> NewReplicaSetAvailable
-    any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
+    any of the first three, progressDeadlineSeconds without progress -> ProgressDeadlineExceeded -> ReplicaSetUpdated
+    any -> ReplicaSetCreateError (`deployment` sets it if the API server rejects the new ReplicaSet)
     any <-> DeploymentPaused, DeploymentResumed
 
 `rollout` and `deployment` call it. A new reason: a constant, and a case in `_with_updated_progress`.

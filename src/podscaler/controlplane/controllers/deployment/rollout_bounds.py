@@ -18,7 +18,7 @@ def desired_replicas(deployment: Object) -> int:
 
 
 def is_rolling(deployment: Object) -> bool:
-    """Whether its strategy is RollingUpdate (the default)."""
+    """Whether the strategy of a Deployment is RollingUpdate (the default)."""
     return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 

@@ -42,7 +42,7 @@ class EndpointController(Reconciler[Key]):
         self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
         self._last_times: dict[Key, dict[str, str]] = {}
         """For each Service the result of `_trigger_times` at its last sync."""
-        self._addresses: defaultdict[Key, AddressCache] = defaultdict(AddressCache)
+        self._address_caches: defaultdict[Key, AddressCache] = defaultdict(AddressCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, pods, and deleted Endpoints, which are created again."""
@@ -72,7 +72,7 @@ class EndpointController(Reconciler[Key]):
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
             self._last_times.pop(key, None)
-            self._addresses.pop(key, None)
+            self._address_caches.pop(key, None)
             return None
         namespace, _ = key
         selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
@@ -81,7 +81,7 @@ class EndpointController(Reconciler[Key]):
         trigger_time = self._earliest_new(key, trigger_times)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         current = self._registry.find(ENDPOINTS, *key)
-        desired = endpoint_object.desired(service, selected, current, trigger_time, self._addresses[key])
+        desired = endpoint_object.desired(service, selected, current, trigger_time, self._address_caches[key])
         if desired is not None and current is None:
             await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, desired))
         elif desired is not None:

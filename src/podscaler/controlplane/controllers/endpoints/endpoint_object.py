@@ -113,7 +113,8 @@ def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str,
     if pods.is_terminating(pod) and not publishes_all:
         return None
     ports = endpoints.ports_on(service, pod)
-    if not ports and (spec.get("ports") or spec.get("clusterIP") != "None"):
+    is_headless_without_ports = spec.get("clusterIP") == "None" and not spec.get("ports")
+    if not ports and not is_headless_without_ports:
         return None
     field = "addresses" if publishes_all or pods.is_ready(pod) else "notReadyAddresses"
     return ports, (field, _address(service, pod))

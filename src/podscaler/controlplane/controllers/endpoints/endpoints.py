@@ -17,7 +17,7 @@ from podscaler.controlplane.controllers.framework import pods
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One port of a slice."""
+    """One port of a slice; `number` is the port at the pods' addresses, an empty `app_protocol` is not stated."""
 
     name: str
     protocol: str

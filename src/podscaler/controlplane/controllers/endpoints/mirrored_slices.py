@@ -42,7 +42,7 @@ def plan_writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
 
 
 def _desired_slices(mirrored: Object) -> Iterator[Object]:
-    """The slices that mirror the Endpoints: one for each subset and IP family."""
+    """The slices that mirror the Endpoints: one for each subset and IP family; text that is no address is left out."""
     for subset in mirrored.get("subsets") or []:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
         endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]

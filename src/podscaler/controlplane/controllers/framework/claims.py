@@ -24,6 +24,8 @@ async def claim(
 ) -> list[Object]:
     """Adopt and release objects of kind `resource`; returns those that `owner` controls then, and that match.
 
+    Pods are shared with other readers and not to be changed; objects of other kinds are the caller's own copies.
+
     Args:
         registry: where the objects are.
         resource: the `Resource.key` of the owned kind (`pods`).

@@ -10,7 +10,7 @@ A controller is a `Reconciler`: it has watches and a `sync`. `ControlLoop.run` r
 4. A watch that breaks (it fell behind the change log, or a handler failed) restarts with an ADDED for every object,
    after a back-off of the same kind, and every key is synced.
 
-A new controller: a subclass of `Reconciler`, which `controlplane.controller_manager` runs.
+A new controller: a subclass of `Reconciler`, with its name and its factory in `controlplane.controller_manager`.
 
 Source: client-go's informers and work queues.
 """
@@ -112,12 +112,15 @@ class Reconciler(ABC, Generic[K]):
     async def sync(self, key: K) -> float | None:
         """Bring the object of `key` closer to its desired state.
 
-        Returns the seconds after which it must be synced again, None if only a change makes that necessary. After any
-        exception the key is retried with back-off.
+        Returns the seconds after which it must be synced again, None if only a change makes that necessary. After an
+        exception the key is retried with back-off (rule 3 of the module has the exceptions).
         """
 
     def report(self, key: K, error: Exception) -> None:
-        """Report a failed sync to the user, with an Event; the loop logs it anyway. By default nothing is reported."""
+        """Report a failed sync to the user, with an Event; the loop logs it anyway. By default nothing is reported.
+
+        A conflict (409) is not reported.
+        """
         del key, error
 
 
@@ -206,7 +209,7 @@ class ControlLoop(Generic[K]):
                     self._queue.add_after(key, watched.get_delay_s(key))
                 backoff.succeeded(watched.resource)
         finally:
-            if isinstance(events, AsyncGenerator):
+            if isinstance(events, AsyncGenerator):  # the declared AsyncIterator has no aclose
                 await events.aclose()
 
     async def _work(self) -> None:
@@ -223,7 +226,7 @@ class ControlLoop(Generic[K]):
             await asyncio.sleep(0)  # a sync that waited for nothing leaves time for other tasks, too
 
     async def _sync(self, key: K) -> None:
-        """Sync one key; one that fails is queued again with backoff."""
+        """Sync one key; one that fails is queued again, by rule 3 of the module."""
         try:
             requeue_after_s = await self._reconciler.sync(key)
         except Exception as error:
@@ -238,7 +241,7 @@ class ControlLoop(Generic[K]):
             self._queue.add_after(key, requeue_after_s)
 
     def _report(self, key: K, error: Exception) -> None:
-        """Log a failed sync and report it to the controller; a conflict, which is usual, is only logged at DEBUG."""
+        """Log a failed sync and report it to the controller; a conflict (409), which is usual, only at DEBUG."""
         if isinstance(error, StatusError):
             if error.reason == "Conflict":
                 _log.debug("%s: %s: %s", self._reconciler.name, key, error.message)

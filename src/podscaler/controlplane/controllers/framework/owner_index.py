@@ -18,9 +18,9 @@ class OwnerIndex:
 
     Args:
         registry: where the objects are.
-        owners: the `Resource.key` of the owners (`replicasets.apps`).
-        kind: their kind, as ownerReferences name it.
-        dependents: the `Resource.key` of the dependents (`pods`).
+        owner_resource: the `Resource.key` of the owners (`replicasets.apps`).
+        owner_kind: their kind, as ownerReferences name it.
+        dependent_resource: the `Resource.key` of the dependents (`pods`).
         selector_of: returns the selector of an owner; an owner for which it raises SelectorError selects nothing.
     """
 
@@ -28,22 +28,22 @@ class OwnerIndex:
         self,
         registry: Registry,
         *,
-        owners: str,
-        kind: str,
-        dependents: str,
+        owner_resource: str,
+        owner_kind: str,
+        dependent_resource: str,
         selector_of: Callable[[Object], Selector] = selection.object_selector,
     ) -> None:
         self._registry = registry
-        self._owners = owners
-        self._kind = kind
-        self._dependents = dependents
+        self._owner_resource = owner_resource
+        self._owner_kind = owner_kind
+        self._dependent_resource = dependent_resource
         self._selectors = SelectorIndex(selector_of)
         self._orphans = OrphanIndex()
 
     def prime(self) -> list[Key]:
         """Rebuild the indexes from the registry; returns the keys of all owners."""
-        self._orphans.replace(self._registry.list(self._dependents))
-        return self._selectors.replace(self._registry.list(self._owners))
+        self._orphans.replace(self._registry.list(self._dependent_resource))
+        return self._selectors.replace(self._registry.list(self._owner_resource))
 
     def keys(self) -> list[Key]:
         """The keys of all owners that have a selector."""
@@ -63,7 +63,7 @@ class OwnerIndex:
         owner = ownership.controller_of(event.object)
         if owner is None:
             return [] if event.type == "DELETED" else self._selectors.matching(event.object)
-        if owner["kind"] != self._kind:
+        if owner["kind"] != self._owner_kind:
             return []
         namespace, _ = selection.key_of(event.object)
         return [(namespace, owner["name"])]

@@ -21,7 +21,10 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def controlled_by(registry: Registry, resource: str, owner: Object) -> list[Object]:
-    """The objects of kind `resource` (a `Resource.key`) whose controller is `owner`; shared, so not to be changed."""
+    """The objects of kind `resource` (a `Resource.key`) whose controller is `owner`; pods are not to be changed.
+
+    The registry shares the pods that it returns with other readers; objects of other kinds are the caller's own copies.
+    """
     uid = owner["metadata"]["uid"]
     return [obj for obj in registry.owned_by(resource, uid) if is_controlled_by(obj, uid)]
 

@@ -29,8 +29,8 @@ MessageFormat = Callable[[Object, str, str, StatusError | None], str]
 async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: int = 1) -> int:
     """Make `count` calls in batches of `first`, twice that, ... calls; those of a batch run concurrently.
 
-    Returns how many succeeded: `count`. After a batch with failures no further batch is started and an ExceptionGroup
-    with all failures of that batch is raised.
+    Returns how many succeeded, which is `count`. After a batch with failures no further batch is started and an
+    ExceptionGroup with all failures of that batch is raised.
     """
     succeeded, batch_size = 0, min(first, count)
     while batch_size > 0:

@@ -74,7 +74,7 @@ class SelectorIndex:
 
     def keys(self) -> list[Key]:
         """The keys of all objects with a selector."""
-        return [(namespace, name) for namespace, selectors in self._selectors.items() for name in selectors]
+        return [(namespace, name) for namespace, by_name in self._selectors.items() for name in by_name]
 
     def matching(self, obj: Object) -> list[Key]:
         """The keys in the namespace of `obj` whose selector matches its labels."""

@@ -48,13 +48,16 @@ class FinishedPods(Reconciler[str]):
         return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the oldest finished pods beyond the threshold; returns None, as only changes make it necessary."""
+        """Delete the oldest finished pods beyond the threshold; returns None, as only changes make it necessary.
+
+        Raises StatusError if a pod cannot be deleted; it stays indexed for the retry.
+        """
         del key
         surplus = max(len(self._finished) - self._kept, 0)
         oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))
         for pod_key in oldest_first[:surplus]:
-            self._finished.pop(pod_key, None)
             await write_errors.ignoring_gone(self._registry.delete(PODS, *pod_key, grace_period_s=0))
+            self._finished.pop(pod_key, None)
         return None
 
     def _index_pod(self, event: ObjectEvent) -> Iterable[str]:

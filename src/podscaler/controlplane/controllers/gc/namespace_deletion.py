@@ -72,24 +72,27 @@ class NamespaceDeletion(Reconciler[str]):
         ]
 
     async def sync(self, key: str) -> float | None:
-        """Delete all objects and write the conditions; remove the finalizer (returns None), or return when to check."""
+        """Delete all objects and write the conditions; remove the finalizer once none is left.
+
+        Returns the seconds until the next check while objects remain, otherwise None. Raises StatusError.
+        """
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _awaits_deletion(namespace):
             return None
-        kinds = self._namespaced_kinds()
+        kind_names = self._namespaced_kind_names()
         remaining_pods = await self._delete_all(PODS, key)
         if not remaining_pods:
-            for resource in kinds.keys() - {PODS}:
+            for resource in kind_names.keys() - {PODS}:
                 await self._delete_all(resource, key)
-        objects_by_resource = {resource: self._registry.list(resource, key) for resource in kinds}
-        remaining = {kinds[resource]: objects for resource, objects in objects_by_resource.items() if objects}
+        objects_by_resource = {resource: self._registry.list(resource, key) for resource in kind_names}
+        remaining = {kind_names[resource]: objects for resource, objects in objects_by_resource.items() if objects}
         await self._write_conditions(namespace, remaining)
         if remaining:
             return REQUEUE_S
         await self._finalize(namespace)
         return None
 
-    def _namespaced_kinds(self) -> dict[str, str]:
+    def _namespaced_kind_names(self) -> dict[str, str]:
         """The names in conditions (`deployments.apps`, `pods.`) of kinds with own namespaced objects, by their keys."""
         return {
             resource.key: f"{resource.plural}.{resource.group}"

@@ -16,7 +16,7 @@ from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metric_lists, metrics_errors
 from podscaler.controlplane.metrics.custom.association import GetRunningPods
 from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
-from podscaler.controlplane.metrics.custom.index import Listed, MetricIndex
+from podscaler.controlplane.metrics.custom.index import MetricIndex, MetricInDiscovery
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.lookup import Lookup, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
@@ -81,68 +81,74 @@ class MetricValues:
         """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
         is_custom = group == CUSTOM
         all_metrics = sorted({*self._index.listed, *self._scraped_metrics()})
-        group_metrics = [(subject, metric) for subject, metric in all_metrics if (subject != OUTSIDE) == is_custom]
-        return [MetricResource(subject, metric, namespaced=subject != NAMESPACES) for subject, metric in group_metrics]
+        group_metrics = [(kind, metric) for kind, metric in all_metrics if (kind != OUTSIDE) == is_custom]
+        return [MetricResource(kind, metric, namespaced=kind != NAMESPACES) for kind, metric in group_metrics]
 
-    def _scraped_metrics(self) -> Iterable[Listed]:
+    def _scraped_metrics(self) -> Iterable[MetricInDiscovery]:
         """The metrics that are scraped, for pods and for the objects that they stand behind."""
         if self._scraped is not None:
-            for subject, metric in self._scraped.listed:
-                yield subject, metric
-                if subject == PODS:
-                    yield from ((kind, metric) for kind in self._lookup.summed_kinds)
+            for kind, metric in self._scraped.listed:
+                yield kind, metric
+                if kind == PODS:
+                    yield from ((summed_kind, metric) for summed_kind in self._lookup.summed_kinds)
 
     def list_values(self, query: MetricsRequest) -> Object:
         """The list of values that a query selects. Raises StatusError (`metrics_errors`)."""
         if query.group == EXTERNAL:
-            return self._external(query)
-        selector = _metric_selector(query.metric_label_selector)
+            return self._external_values(query)
+        metric_selector = _parse_metric_selector(query.metric_label_selector)
         if query.resource == "metrics" and not query.subresource:
-            return self._of_namespace(query, selector)
+            return self._namespace_values(query, metric_selector)
         if not query.subresource:
             raise metrics_errors.no_such_path()
-        return self._of_objects(query, selector)
+        return self._object_values(query, metric_selector)
 
-    def _external(self, query: MetricsRequest) -> Object:
+    def _external_values(self, query: MetricsRequest) -> Object:
         """The ExternalMetricValueList of a query. Raises StatusError."""
         if query.name or not query.namespace:
             raise metrics_errors.no_such_path()
-        values = self._lookup.external(query.namespace, query.resource, _selector(query.label_selector))
+        values = self._lookup.external(query.namespace, query.resource, _parse_selector(query.label_selector))
         return metric_lists.external_list(query.version, query.resource, values, self._clock.now_ns())
 
-    def _of_namespace(self, query: MetricsRequest, selector: Selector) -> Object:
+    def _namespace_values(self, query: MetricsRequest, metric_selector: Selector) -> Object:
         """The MetricValueList with the value of a Namespace. Raises StatusError."""
         name = query.namespace
-        namespace_value = self._lookup.of_object(name, NAMESPACES, name, metric=query.name, selector=selector)
-        return self._custom(query, query.name, selector, subject=NAMESPACES, values=[namespace_value])
+        namespace_value = self._lookup.of_object(
+            name, NAMESPACES, name, metric=query.name, metric_selector=metric_selector
+        )
+        return self._custom_list(query, query.name, metric_selector, kind=NAMESPACES, values=[namespace_value])
 
-    def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
-        """The values of one object, or of all that the selector matches."""
-        namespace, subject, metric = query.namespace, query.resource, query.subresource
-        object_selector = _selector(query.label_selector)
-        if all(resource.key != subject for resource in self._resources):  # unknown, or a custom kind that was removed
-            raise metrics_errors.no_metric(metric, subject)
+    def _object_values(self, query: MetricsRequest, metric_selector: Selector) -> Object:
+        """The values of one object, or of all that the label selector matches. Raises StatusError."""
+        namespace, kind, metric = query.namespace, query.resource, query.subresource
+        object_selector = _parse_selector(query.label_selector)
+        if all(resource.key != kind for resource in self._resources):  # unknown, or a custom kind that was removed
+            raise metrics_errors.no_metric(metric, kind)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
-            values = self._lookup.of_objects(namespace, subject, object_selector, metric=metric, selector=selector)
+            values = self._lookup.of_objects(
+                namespace, kind, object_selector, metric=metric, metric_selector=metric_selector
+            )
         else:
-            values = [self._lookup.of_object(namespace, subject, query.name, metric=metric, selector=selector)]
-        return self._custom(query, metric, selector, subject=subject, values=values)
+            values = [
+                self._lookup.of_object(namespace, kind, query.name, metric=metric, metric_selector=metric_selector)
+            ]
+        return self._custom_list(query, metric, metric_selector, kind=kind, values=values)
 
-    def _custom(
-        self, query: MetricsRequest, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
+    def _custom_list(
+        self, query: MetricsRequest, metric: str, metric_selector: Selector, *, kind: str, values: Sequence[Value]
     ) -> Object:
-        """The list of values, in the requested version."""
-        resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
+        """The MetricValueList of values, in the requested version."""
+        resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == kind)
         described = [
             (metric_lists.reference(resource, query.namespace, object_value.name), object_value)
             for object_value in values
         ]
         now_ns = self._clock.now_ns()
-        return metric_lists.custom_list(query.version, metric, selector, described=described, now_ns=now_ns)
+        return metric_lists.custom_list(query.version, metric, metric_selector, described=described, now_ns=now_ns)
 
 
-def _selector(selector_text: str) -> Selector:
+def _parse_selector(selector_text: str) -> Selector:
     """The parsed selector. Raises StatusError 400."""
     try:
         return selectors.parse(selector_text)
@@ -150,9 +156,9 @@ def _selector(selector_text: str) -> Selector:
         raise metrics_errors.bad_selector(str(error)) from error
 
 
-def _metric_selector(selector_text: str) -> Selector:
-    """A selector that the response repeats as a LabelSelector, which has no comparisons."""
-    selector = _selector(selector_text)
+def _parse_metric_selector(selector_text: str) -> Selector:
+    """A selector that the response repeats as a LabelSelector, which has no comparisons. Raises StatusError 400."""
+    selector = _parse_selector(selector_text)
     for requirement in selector.requirements:
         if requirement.operator in _COMPARISONS:
             name = "gt" if requirement.operator is Operator.GREATER_THAN else "lt"

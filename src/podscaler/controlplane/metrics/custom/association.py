@@ -8,7 +8,7 @@
 | Ingress | pods of the Services that its backends name |
 
 Called by `metrics.custom.lookup` for metrics that pods expose. Objects are read in each query, nothing is cached. A new
-kind: add it to `_of_object`.
+kind: a line in the table, and a function in `_pods_by_kind`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,16 +41,17 @@ class PodAssociation:
     def __init__(self, registry: Registry, get_running_pods: GetRunningPods) -> None:
         self._registry = registry
         self._get_running_pods = get_running_pods
-        self._of_object: Mapping[str, Callable[[Object], PodNames]] = {
+        self._pods_by_kind: Mapping[str, Callable[[Object], PodNames]] = {
             SERVICES: self._of_service,
             DEPLOYMENTS: self._of_deployment,
             INGRESSES: self._of_ingress,
         }
+        """Functions from an object to the names of its pods, by the `Resource.key` of the object's kind."""
 
     @property
     def kinds(self) -> Iterable[str]:
         """The `Resource.key` of each kind in the table above."""
-        return (NAMESPACES, *self._of_object)
+        return (NAMESPACES, *self._pods_by_kind)
 
     def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, PodNames]:
         """The running pods behind objects of a namespace.
@@ -65,15 +66,15 @@ class PodAssociation:
         """
         if kind == NAMESPACES:
             pods_by_object = {namespace: frozenset(self._get_running_pods(namespace))}
-        elif kind not in self._of_object:
+        elif kind not in self._pods_by_kind:
             return {}
         elif name:
             described_object = self._registry.find(kind, namespace, name)
-            pods_by_object = {} if described_object is None else {name: self._of_object[kind](described_object)}
+            pods_by_object = {} if described_object is None else {name: self._pods_by_kind[kind](described_object)}
         else:
             objects = self._registry.list(kind, namespace)
             pods_by_object = {
-                described_object["metadata"]["name"]: self._of_object[kind](described_object)
+                described_object["metadata"]["name"]: self._pods_by_kind[kind](described_object)
                 for described_object in objects
             }
         return {object_name: pods for object_name, pods in pods_by_object.items() if pods}

@@ -46,6 +46,7 @@ class ConfigMaps:
         self._kinds = kinds
         self._events = EventRecorder(registry, COMPONENT, clock)
         self._reported: dict[Owner, frozenset[EntryProblem]] = {}
+        """The problems of the newest version of each ConfigMap that has some."""
 
     async def run(self) -> None:
         """Watch ConfigMaps until cancelled."""
@@ -59,6 +60,7 @@ class ConfigMaps:
                 self._forget(owner)
 
     def _forget(self, owner: Owner) -> None:
+        """Remove the series and the problems of a ConfigMap."""
         self._index.put(owner, ())
         self._reported.pop(owner, None)
 
@@ -102,7 +104,7 @@ class ConfigMaps:
             self._reported[owner] = frozenset(problems)
         else:
             self._reported.pop(owner, None)
-        if len(new_problems) > REPORTED_MAX + 1:
+        if len(new_problems) > REPORTED_MAX + 1:  # a single further one is reported itself
             remainder = EntryProblem("data", f"{len(new_problems) - REPORTED_MAX} more entries cannot be used")
             new_problems = [*new_problems[:REPORTED_MAX], remainder]
         for problem in new_problems:

@@ -77,12 +77,12 @@ def span_ns(yaml_value: Any, path: str) -> int:
     """`yaml_value` as a duration in nanoseconds, not negative. Raises EntryError."""
     written = text(yaml_value, path)
     try:
-        span_ns = duration.parse(written)
+        parsed_ns = duration.parse(written)
     except ValueError:
-        span_ns = -1  # reported like a negative duration
-    if span_ns < 0:
+        parsed_ns = -1  # reported like a negative duration
+    if parsed_ns < 0:
         raise EntryError(f"{path}: {shown(written)} is not a duration like 90s or 1h30m")
-    return span_ns
+    return parsed_ns
 
 
 def whole_seconds(yaml_value: Any, path: str) -> int:

@@ -12,7 +12,7 @@ from podscaler.controlplane.metrics.custom.series import Series
 Owner = tuple[str, str]
 """Namespace and name of the ConfigMap or scraped pod that the series come from."""
 
-Listed = tuple[str, str]
+MetricInDiscovery = tuple[str, str]
 """A metric in the discovery: the `Resource.key` of the described kind (`""` for external metrics), and its name."""
 
 
@@ -27,8 +27,8 @@ class MetricIndex:
         self.generation = 0
         self._by_owner: dict[Owner, Sequence[Series]] = {}
         # by namespace and metric, then by the owner's name
-        self._by_metric: dict[tuple[str, Listed], dict[str, list[Series]]] = {}
-        self._series_counts: Counter[Listed] = Counter()
+        self._by_metric: dict[tuple[str, MetricInDiscovery], dict[str, list[Series]]] = {}
+        self._series_counts: Counter[MetricInDiscovery] = Counter()
 
     @property
     def owners(self) -> Iterable[Owner]:
@@ -36,13 +36,13 @@ class MetricIndex:
         return tuple(self._by_owner)
 
     @property
-    def listed(self) -> Sequence[Listed]:
+    def listed(self) -> Sequence[MetricInDiscovery]:
         """The metrics of all namespaces, sorted."""
         return sorted(self._series_counts)
 
     def put(self, owner: Owner, series: Sequence[Series]) -> None:
         """Replace all series of an owner; an empty sequence removes it."""
-        touched_metrics = {_listed(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
+        touched_metrics = {_in_discovery(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
         listed_before = touched_metrics & self._series_counts.keys()
         self._remove(owner)
         if series:
@@ -50,15 +50,15 @@ class MetricIndex:
         if touched_metrics & self._series_counts.keys() != listed_before:
             self.generation += 1
 
-    def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
+    def find(self, namespace: str, kind: str, metric: str) -> Sequence[Series]:
         """The series of a metric, sorted by the owner's name, then in the order of `put`; empty for an unknown metric.
 
         Args:
             namespace: the namespace of the owners.
-            subject: the `Resource.key` of the described kind, such as `pods`; empty for external metrics.
+            kind: the `Resource.key` of the described kind, such as `pods`; empty for external metrics.
             metric: the metric's name.
         """
-        by_owner = self._by_metric.get((namespace, (subject, metric)), {})
+        by_owner = self._by_metric.get((namespace, (kind, metric)), {})
         return [series for name in sorted(by_owner) for series in by_owner[name]]
 
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
@@ -66,23 +66,23 @@ class MetricIndex:
         namespace, name = owner
         self._by_owner[owner] = series
         for one_series in series:
-            listed = _listed(one_series)
-            self._by_metric.setdefault((namespace, listed), {}).setdefault(name, []).append(one_series)
-            self._series_counts[listed] += 1
+            metric = _in_discovery(one_series)
+            self._by_metric.setdefault((namespace, metric), {}).setdefault(name, []).append(one_series)
+            self._series_counts[metric] += 1
 
     def _remove(self, owner: Owner) -> None:
         """Remove the series of an owner, if it has any."""
         namespace, name = owner
         for one_series in self._by_owner.pop(owner, ()):
-            listed = _listed(one_series)
-            owners = self._by_metric.get((namespace, listed), {})
+            metric = _in_discovery(one_series)
+            owners = self._by_metric.get((namespace, metric), {})
             owners.pop(name, None)
             if not owners:
-                self._by_metric.pop((namespace, listed), None)
-            self._series_counts[listed] -= 1
-            if not self._series_counts[listed]:
-                del self._series_counts[listed]
+                self._by_metric.pop((namespace, metric), None)
+            self._series_counts[metric] -= 1
+            if not self._series_counts[metric]:
+                del self._series_counts[metric]
 
 
-def _listed(series: Series) -> Listed:
+def _in_discovery(series: Series) -> MetricInDiscovery:
     return series.subject.key, series.metric

@@ -51,9 +51,9 @@ class _CurrentSeries:
     quantity: Quantity
     sharers: frozenset[str] | None
 
-    def quantity_of(self, subject: str, name: str) -> Quantity:
+    def quantity_of(self, kind: str, name: str) -> Quantity:
         """The value of an object; zero for a pod that gets no share of a total."""
-        has_no_share = subject == PODS and self.sharers is not None and name not in self.sharers
+        has_no_share = kind == PODS and self.sharers is not None and name not in self.sharers
         return ZERO if has_no_share else self.quantity
 
 
@@ -61,12 +61,12 @@ class _Sums:
     """The values of one metric for the objects of one kind, added up for each object; the first series has the window.
 
     Args:
-        subject: the `Resource.key` of the kind.
+        kind: the `Resource.key` of the kind.
         current: the selected series with their values.
     """
 
-    def __init__(self, subject: str, current: Iterable[_CurrentSeries]) -> None:
-        self._subject = subject
+    def __init__(self, kind: str, current: Iterable[_CurrentSeries]) -> None:
+        self._kind = kind
         self._selecting: list[_CurrentSeries] = []
         self._named: dict[str, list[_CurrentSeries]] = {}
         for one_series in current:
@@ -86,9 +86,9 @@ class _Sums:
         matching = [*self._named.get(name, []), *by_selector]
         if not matching:
             return None
-        quantity = matching[0].quantity_of(self._subject, name)  # a single one stays as it was written
+        quantity = matching[0].quantity_of(self._kind, name)  # a single one stays as it was written
         for another in matching[1:]:
-            quantity = quantity + another.quantity_of(self._subject, name)
+            quantity = quantity + another.quantity_of(self._kind, name)
         return Value(name, labels, quantity, matching[0].series.window_s)
 
 
@@ -128,80 +128,80 @@ class Lookup:
         """The `Resource.key` of the kinds whose metrics are summed over pods."""
         return self._association.kinds
 
-    def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
-        """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
+    def external(self, namespace: str, metric: str, metric_selector: Selector) -> Sequence[Value]:
+        """The values of an external metric whose labels `metric_selector` matches. Raises StatusError 404."""
         series = self._find_series(namespace, OUTSIDE, metric)
-        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
+        selected = [one_series for one_series in series if metric_selector.matches(one_series.labels)]
         values = []
         for current in self._current_series(namespace, selected):
             values.append(Value("", current.series.labels, current.quantity, current.series.window_s))
         return values
 
-    def of_object(self, namespace: str, subject: str, name: str, *, metric: str, selector: Selector) -> Value:
+    def of_object(self, namespace: str, kind: str, name: str, *, metric: str, metric_selector: Selector) -> Value:
         """The value for one object.
 
         Args:
             namespace: the object's namespace.
-            subject: the `Resource.key` of its kind.
+            kind: the `Resource.key` of its kind.
             name: its name.
             metric: the metric's name.
-            selector: selects series by the metric's labels.
+            metric_selector: selects series by the metric's labels.
 
         Raises:
             StatusError: 404 for an unknown metric, or an object without a value.
         """
-        sums = self._sums_of(namespace, subject, metric, selector=selector, name=name)
-        labels = self._labels_of(namespace, subject, name)
+        sums = self._sums_of(namespace, kind, metric, metric_selector=metric_selector, name=name)
+        labels = self._labels_of(namespace, kind, name)
         object_value = None if labels is None else sums.value_of(name, labels)
         if object_value is None:
-            raise metrics_errors.no_value(metric, subject, name, selector)
+            raise metrics_errors.no_value(metric, kind, name, metric_selector)
         return object_value
 
     def of_objects(
-        self, namespace: str, subject: str, objects: Selector, *, metric: str, selector: Selector
+        self, namespace: str, kind: str, object_selector: Selector, *, metric: str, metric_selector: Selector
     ) -> Sequence[Value]:
-        """The values of the objects that `objects` matches, sorted by name; objects without a value are left out.
+        """The values of the objects that `object_selector` matches, by name; objects without a value are left out.
 
-        Other arguments and errors are as for `of_object`.
+        Other arguments are as for `of_object`. Raises StatusError 404 for an unknown metric.
         """
-        sums = self._sums_of(namespace, subject, metric, selector=selector)
-        labels = self._described(namespace, subject, sums.names)
-        names = [name for name in sorted(labels) if objects.matches(labels[name])]
+        sums = self._sums_of(namespace, kind, metric, metric_selector=metric_selector)
+        labels = self._labels_of_existing(namespace, kind, sums.names)
+        names = [name for name in sorted(labels) if object_selector.matches(labels[name])]
         values = [sums.value_of(name, labels[name]) for name in names]
         return [object_value for object_value in values if object_value is not None]
 
-    def _sums_of(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
+    def _sums_of(self, namespace: str, kind: str, metric: str, *, metric_selector: Selector, name: str = "") -> _Sums:
         """The sums of a metric for the objects of a kind; `name` limits them to one object. Raises StatusError 404."""
-        series = self._find_series(namespace, subject, metric, name)
-        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
-        return _Sums(subject, self._current_series(namespace, selected))
+        series = self._find_series(namespace, kind, metric, name)
+        selected = [one_series for one_series in series if metric_selector.matches(one_series.labels)]
+        return _Sums(kind, self._current_series(namespace, selected))
 
-    def _find_series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
+    def _find_series(self, namespace: str, kind: str, metric: str, name: str = "") -> Sequence[Series]:
         """The series of a metric from ConfigMaps, else from scraped pods. Raises StatusError 404 if there are none.
 
         Args:
             namespace: the namespace of the described objects.
-            subject: the `Resource.key` of their kind; OUTSIDE for an external metric.
+            kind: the `Resource.key` of their kind; OUTSIDE for an external metric.
             metric: the metric's name.
             name: the name of the only object to look for; empty for all objects.
         """
-        series = self._index.find(namespace, subject, metric)
-        if not series and self._scraped is not None and subject != OUTSIDE:
-            series = self._scraped.find(namespace, subject, metric)
-            series = series or list(self._of_pods_behind(self._scraped, namespace, subject, metric=metric, name=name))
+        series = self._index.find(namespace, kind, metric)
+        if not series and self._scraped is not None and kind != OUTSIDE:
+            series = self._scraped.find(namespace, kind, metric)
+            series = series or list(self._of_pods_behind(self._scraped, namespace, kind, metric=metric, name=name))
         if not series:
-            raise metrics_errors.no_metric(metric, subject or NAMESPACES)
+            raise metrics_errors.no_metric(metric, kind or NAMESPACES)
         return series
 
     def _of_pods_behind(
-        self, scraped: MetricIndex, namespace: str, subject: str, *, metric: str, name: str
+        self, scraped: MetricIndex, namespace: str, kind: str, *, metric: str, name: str
     ) -> Iterable[Series]:
         """The series of pods, as series of the objects that the pods stand behind."""
         of_pods = scraped.find(namespace, PODS, metric)
         if not of_pods:
             return
-        for object_name, pods in self._association.pods_behind(namespace, subject, name).items():
-            described = self._kinds.of_key(subject, object_name)
+        for object_name, pods in self._association.pods_behind(namespace, kind, name).items():
+            described = self._kinds.of_key(kind, object_name)
             for series in of_pods:
                 if isinstance(series.subject, NamedObject) and series.subject.name in pods:
                     yield replace(series, subject=described)
@@ -229,19 +229,19 @@ class Lookup:
         pods = self._get_running_pods(namespace)
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
-    def _labels_of(self, namespace: str, subject: str, name: str) -> Mapping[str, str] | None:
+    def _labels_of(self, namespace: str, kind: str, name: str) -> Mapping[str, str] | None:
         """The labels of a described object; None for a pod that is not running.
 
         Objects of other kinds need not exist, as for adapters that query Prometheus; they have no labels here.
         """
-        if subject != PODS:
+        if kind != PODS:
             return {}
         pod = self._get_running_pods(namespace).get(name)
         return None if pod is None else pod.labels
 
-    def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    def _labels_of_existing(self, namespace: str, kind: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
-        if subject == PODS:
+        if kind == PODS:
             return {name: pod.labels for name, pod in self._get_running_pods(namespace).items()}
-        objects = {name: self._registry.find(subject, namespace, name) for name in names}
+        objects = {name: self._registry.find(kind, namespace, name) for name in names}
         return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}

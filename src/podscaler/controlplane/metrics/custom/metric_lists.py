@@ -59,7 +59,7 @@ def custom_list(
     make_item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
     identity = {"name": metric, "selector": _label_selector(selector)}
     timestamp = rfc3339(now_ns)
-    items = [make_item(reference, object_value, identity, timestamp) for reference, object_value in described]
+    items = [make_item(described_object, value, identity, timestamp) for described_object, value in described]
     return _list(CUSTOM, version, items)
 
 

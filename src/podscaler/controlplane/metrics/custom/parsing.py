@@ -24,10 +24,10 @@ from podscaler.controlplane.metrics.custom.series import Outside, PodSelection, 
 ENTRY_MAX_BYTES: Final = 8192
 """Parsing this much blocks the event loop for about 10 ms."""
 
-# the fields of an entry; a new one is read in `_series`, and described in docs/metrics.md
-SUBJECTS = ("pods", "object")
-SCHEDULES = ("value", "steps", "ramp")
-COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")
+# the fields of an entry; a new one is read in `_parse_series`, and described in docs/metrics.md
+SUBJECT_FIELDS = ("pods", "object")
+SCHEDULE_FIELDS = ("value", "steps", "ramp")
+COMMON_FIELDS = ("metric", "labels", *SCHEDULE_FIELDS, "start", "sharedBy", "window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class EntryProblem:
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """The series and problems of an entry."""
+    """The series and problems of an entry; the result of a list may have both."""
 
     series: tuple[Series, ...] = ()
     problems: tuple[EntryProblem, ...] = ()
@@ -76,7 +76,7 @@ def parse_entry(key: str, entry_text: str, context: EntryContext) -> ParsedEntry
         definitions = _parse_definitions(entry_text)
     except EntryError as error:
         return ParsedEntry(problems=(EntryProblem(path, str(error)),))
-    return _parse_series(key, ((f"{path}{suffix}", definition) for suffix, definition in definitions), context)
+    return _parse_all(key, ((f"{path}{suffix}", definition) for suffix, definition in definitions), context)
 
 
 def _parse_definitions(entry_text: str) -> list[tuple[str, Any]]:
@@ -94,20 +94,20 @@ def _parse_definitions(entry_text: str) -> list[tuple[str, Any]]:
     return [("", "" if document.value is None else document.value)]
 
 
-def _parse_series(key: str, definitions: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
+def _parse_all(key: str, definitions: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
     """The series of one key's definitions (path, YAML value), and the problems of those that are invalid."""
     series, problems = [], []
     for path, definition in definitions:
         try:
-            series.append(_series(key, definition, context))
+            series.append(_parse_series(key, definition, context))
         except EntryError as error:
             problems.append(EntryProblem(path, str(error)))
     return ParsedEntry(tuple(series), tuple(problems))
 
 
-def _series(key: str, definition: Any, context: EntryContext) -> Series:
+def _parse_series(key: str, definition: Any, context: EntryContext) -> Series:
     """The series that a value or a map of fields defines. Raises EntryError."""
-    allowed = (*SUBJECTS, *COMMON) if context.api == "custom" else COMMON
+    allowed = (*SUBJECT_FIELDS, *COMMON_FIELDS) if context.api == "custom" else COMMON_FIELDS
     entry_fields = fields.mapping({"value": definition} if isinstance(definition, str) else definition, "", allowed)
     return Series(
         metric=_metric(entry_fields.get("metric", key)),
@@ -133,7 +133,7 @@ def _subject(entry_fields: Fields, context: EntryContext) -> Subject:
     """What an entry describes: pods, an object, or nothing in the cluster. Raises EntryError."""
     if context.api == "external":
         return Outside()
-    match [name for name in SUBJECTS if name in entry_fields]:
+    match [name for name in SUBJECT_FIELDS if name in entry_fields]:
         case ["pods"]:
             return PodSelection(fields.selector(entry_fields["pods"], "pods"))
         case ["object"]:
@@ -146,7 +146,7 @@ def _schedule(entry_fields: Fields, start_ns: int) -> Schedule:
     """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError."""
     if "start" in entry_fields:
         start_ns = fields.instant_ns(entry_fields["start"], "start")
-    match [name for name in SCHEDULES if name in entry_fields]:
+    match [name for name in SCHEDULE_FIELDS if name in entry_fields]:
         case ["value"]:
             return Constant(fields.quantity(entry_fields["value"], "value"))
         case ["steps"] | ["value", "steps"]:

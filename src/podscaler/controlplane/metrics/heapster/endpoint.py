@@ -50,7 +50,7 @@ class HeapsterEndpoint:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
-        """The response to a request, which can only read."""
+        """The response to a request; 405 for other methods than GET and HEAD."""
         if request.method not in ("GET", "HEAD"):
             return web.Response(text="405: Method Not Allowed", status=405, headers={"Allow": "GET,HEAD"})
         if request.path == HEALTH_PATH:

@@ -8,18 +8,19 @@
     /api/v1/model/namespaces/NAMESPACE/pods/POD/metrics/METRIC
     /api/v1/model/namespaces/NAMESPACE/pod-list/POD,POD/metrics/METRIC
 
-with the parameters `labelSelector` (lists) and `start`, `end` (models). METRIC is `cpu/usage_rate` (thousandths of a
-core), `memory/usage` or `memory/working_set` (bytes), or `custom/NAME`, a custom metric of pods.
+with the parameters `labelSelector` (lists) and `start`, `end` (model). METRIC is `cpu/usage_rate` (thousandths of a
+core), `memory/usage` or `memory/working_set` (bytes), or `custom/NAME`, a custom metric of pods. A new path:
+a case in `HeapsterModel.respond` or `_respond_with_metrics`; a new metric: an entry in `MODEL_METRICS`.
 
 Source: Heapster 1.5's documentation of its model API and its metrics API; its types MetricResult and MetricResultList.
 
-Differs: a model has the latest value alone, not those of the minutes before. CPU is that of the latest window
+Differs: the model API has the latest value alone, not those of the minutes before. CPU is that of the latest window
 (`--metric-resolution`), not of a minute.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from podscaler.api.machinery import instants, selectors
 from podscaler.api.machinery.quantity import Quantity
@@ -31,6 +32,11 @@ from podscaler.controlplane.registry.registry import Object
 CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
 CUSTOM_VERSION: Final = "v1beta2"
 CUSTOM_PREFIX: Final = "custom/"
+_NO_PATH_MESSAGE: Final = "404: Page Not Found"
+_NO_TIMESTAMP: Final = "0001-01-01T00:00:00Z"
+"""The zero time of Go: `latestTimestamp` of a result without a point."""
+_THOUSANDTHS: Final = 1000
+"""Thousandths in one: amounts are read exactly as `milli`, and cut to whole units."""
 ReadUsage = Callable[[Mapping[str, str]], int]
 """Reads one figure from a container's `usage`, such as {"cpu": "25m", "memory": "90Ki"}."""
 
@@ -40,7 +46,7 @@ def _millicores(usage: Mapping[str, str]) -> int:
 
 
 def _memory_bytes(usage: Mapping[str, str]) -> int:
-    return Quantity.parse(usage["memory"]).milli_value() // 1000
+    return Quantity.parse(usage["memory"]).milli_value() // _THOUSANDTHS
 
 
 MODEL_METRICS: Final[Mapping[str, ReadUsage]] = {
@@ -48,7 +54,7 @@ MODEL_METRICS: Final[Mapping[str, ReadUsage]] = {
     "memory/usage": _memory_bytes,
     "memory/working_set": _memory_bytes,
 }
-"""The metrics that are read from the usage of containers; a further one needs an entry here."""
+"""The metrics that are read from the usage of containers; the node measures one amount of memory only."""
 
 
 class HeapsterError(Exception):
@@ -88,43 +94,47 @@ class HeapsterModel:
         """The response as JSON values. Raises HeapsterError."""
         match request.parts:
             case ["apis", "metrics", "v1alpha1", *rest]:
-                return self._metrics_api(rest, request.parameters)
-            case ["api", "v1", "model", "namespaces", namespace, kind, names, "metrics", *metric]:
-                return self._model(namespace, kind, names, metric="/".join(metric), parameters=request.parameters)
-        raise HeapsterError(404, "404: Page Not Found")
+                return self._respond_with_metrics(rest, request.parameters)
+            case ["api", "v1", "model", "namespaces", namespace, collection, names, "metrics", *metric_parts]:
+                metric, window = "/".join(metric_parts), _parse_window(request.parameters)
+                return self._respond_with_points(namespace, collection, names, metric=metric, window=window)
+        raise HeapsterError(404, _NO_PATH_MESSAGE)
 
-    def _metrics_api(self, parts: Sequence[str], parameters: Mapping[str, str]) -> Any:
-        """The response of the API in the form of metrics.k8s.io. Raises HeapsterError."""
+    def _respond_with_metrics(self, parts: Sequence[str], parameters: Mapping[str, str]) -> Any:
+        """The response for `apis/metrics/v1alpha1/PARTS`, in the form of metrics.k8s.io. Raises HeapsterError."""
         match parts:
             case ["nodes"]:
                 return _list("NodeMetricsList", self._nodes.list(""), parameters)
             case ["nodes", name]:
-                return _found(self._nodes.get("", name), "node", name)
+                return _require(self._nodes.get("", name), f"node {name}")
             case ["pods"]:
                 return _list("PodMetricsList", self._pods.list(""), parameters)
             case ["namespaces", namespace, "pods"]:
                 return _list("PodMetricsList", self._pods.list(namespace), parameters)
             case ["namespaces", namespace, "pods", name]:
-                return _found(self._pods.get(namespace, name), "pod", name)
-        raise HeapsterError(404, "404: Page Not Found")
+                return _require(self._pods.get(namespace, name), f"pod {name}")
+        raise HeapsterError(404, _NO_PATH_MESSAGE)
 
-    def _model(
-        self, namespace: str, kind: str, names: str, *, metric: str, parameters: Mapping[str, str]
-    ) -> Mapping[str, Any]:
-        """The response for `namespaces/NAMESPACE/KIND/NAMES/metrics/METRIC`; a pod without a value has an empty result.
+    def _respond_with_points(
+        self, namespace: str, collection: str, names: str, *, metric: str, window: "_Window"
+    ) -> Object:
+        """The response for `api/v1/model/namespaces/NAMESPACE/COLLECTION/NAMES/metrics/METRIC`.
 
-        It is a MetricResult for one pod (`pods`), and a MetricResultList for the names in a `pod-list`.
+        It is a MetricResult for one pod (`pods`), and a MetricResultList for the names in a `pod-list`; a pod without a
+        value within the window has an empty result. Raises HeapsterError 404 for another collection.
         """
-        window = _parse_window(parameters)
         find_point = self._point_finder(namespace, metric)
-        if kind == "pods":
+        if collection == "pods":
             return _result(find_point(names), window)
-        if kind != "pod-list":
-            raise HeapsterError(404, "404: Page Not Found")
+        if collection != "pod-list":
+            raise HeapsterError(404, _NO_PATH_MESSAGE)
         return {"items": [_result(find_point(name), window) for name in names.split(",")]}
 
     def _point_finder(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
-        """A function from the name of a pod to its latest point (timestamp and value), None if it has none."""
+        """A function from the name of a pod to its latest point (timestamp and value); None if it has none.
+
+        No pod has a point of an unknown metric: as in Heapster, results are empty then.
+        """
         if (read_usage := MODEL_METRICS.get(metric)) is not None:
             return lambda name: _usage_point(self._pods.get(namespace, name), read_usage)
         if not metric.startswith(CUSTOM_PREFIX):
@@ -136,25 +146,25 @@ class HeapsterModel:
         query = MetricsRequest(CUSTOM_GROUP, CUSTOM_VERSION, namespace, "pods", name="*", subresource=metric)
         try:
             metric_values: Iterable[Object] = self._custom.list_values(query)["items"]
-        except StatusError:
-            return {}  # no pod has the metric: Heapster's results are empty then
+        except StatusError:  # 404: no pod has the metric
+            return {}
         return {metric_value["describedObject"]["name"]: _custom_point(metric_value) for metric_value in metric_values}
 
 
-def _list(kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
+def _list(list_kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
     """The objects that `labelSelector` matches, as a list. Raises HeapsterError for a selector that cannot be read."""
     try:
         selector = selectors.parse(parameters.get("labelSelector", ""))
     except SelectorError as error:
         raise HeapsterError(400, str(error)) from error
     items = [measured for measured in objects if selector.matches(measured["metadata"].get("labels") or {})]
-    return {"kind": kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
+    return {"kind": list_kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
 
 
-def _found(measured: Object | None, kind: str, name: str) -> Object:
-    """The object. Raises HeapsterError 404 if there is none."""
+def _require(measured: Object | None, subject: str) -> Object:
+    """The metrics of a subject (`pod web-1`). Raises HeapsterError 404 if there are none."""
     if measured is None:
-        raise HeapsterError(404, f"No metrics for {kind} {name}")
+        raise HeapsterError(404, f"No metrics for {subject}")
     return measured
 
 
@@ -169,24 +179,34 @@ def _usage_point(pod_metrics: Object | None, read_usage: ReadUsage) -> Object | 
 def _custom_point(metric_value: Object) -> Object:
     """The point of a MetricValue: `value` is a whole number of at least 0, `floatValue` the exact one if it differs."""
     milli = Quantity.parse(metric_value["value"]).milli_value()
-    point: Object = {"timestamp": metric_value["timestamp"], "value": max(milli // 1000, 0)}
-    return point | ({"floatValue": milli / 1000} if milli % 1000 or milli < 0 else {})
+    point: Object = {"timestamp": metric_value["timestamp"], "value": max(milli // _THOUSANDTHS, 0)}
+    is_exact = milli >= 0 and milli % _THOUSANDTHS == 0
+    return point if is_exact else point | {"floatValue": milli / _THOUSANDTHS}
 
 
-def _result(point: Object | None, window: tuple[int, int | None]) -> Object:
+class _Window(NamedTuple):
+    """The requested span of time, in nanoseconds since the epoch, both ends included; `end_ns` is None without one."""
+
+    start_ns: int
+    end_ns: int | None
+
+    def contains(self, at_ns: int) -> bool:
+        """Whether an instant (nanoseconds since the epoch) is within the span."""
+        return self.start_ns <= at_ns and (self.end_ns is None or at_ns <= self.end_ns)
+
+
+def _result(point: Object | None, window: _Window) -> Object:
     """A MetricResult with the point if there is one within the window."""
-    start_ns, end_ns = window
     if point is None:
-        return {"metrics": [], "latestTimestamp": "0001-01-01T00:00:00Z"}
-    at_ns = instants.parse(point["timestamp"])
-    is_within = start_ns <= at_ns and (end_ns is None or at_ns <= end_ns)
+        return {"metrics": [], "latestTimestamp": _NO_TIMESTAMP}
+    is_within = window.contains(instants.parse(point["timestamp"]))
     return {"metrics": [point] if is_within else [], "latestTimestamp": point["timestamp"]}
 
 
-def _parse_window(parameters: Mapping[str, str]) -> tuple[int, int | None]:
-    """The parameters `start` and `end` in nanoseconds since the epoch; no end is None. Raises HeapsterError."""
+def _parse_window(parameters: Mapping[str, str]) -> _Window:
+    """The window of the parameters `start` (absent: 1970) and `end`. Raises HeapsterError 400."""
     try:
         end = parameters.get("end", "")
-        return instants.parse_optional(parameters.get("start")), instants.parse(end) if end else None
+        return _Window(instants.parse_optional(parameters.get("start")), instants.parse(end) if end else None)
     except ValueError as error:
         raise HeapsterError(400, str(error)) from error

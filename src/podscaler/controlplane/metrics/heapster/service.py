@@ -23,14 +23,18 @@ _log = logging.getLogger(__name__)
 
 
 async def ensure(registry: Registry, address: str, port: int) -> None:
-    """Create the Service, and let its endpoint be the address and port. Raises StatusError."""
+    """Create the Service, and create or update its EndpointSlice with the address and port. Raises StatusError.
+
+    A Service of somebody else is only logged.
+    """
     service = registry.find(SERVICES, NAMESPACE, NAME)
     if service is not None and not _is_own(service):
         _log.warning("the Service %s/%s is not that of --serve-heapster, and stays as it is", NAMESPACE, NAME)
         return
     if service is None:
         await registry.create(SERVICES, _service())
-    endpoint_slice, stored = _slice(address, port), registry.find(SLICES, NAMESPACE, NAME)
+    endpoint_slice = _slice(address, port)
+    stored = registry.find(SLICES, NAMESPACE, NAME)
     if stored is None:
         await registry.create(SLICES, endpoint_slice)
     else:
@@ -63,7 +67,7 @@ def _service() -> Object:
 
 
 def _slice(address: str, port: int) -> Object:
-    """Its only EndpointSlice."""
+    """The only EndpointSlice of the Service."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

@@ -14,7 +14,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 Key = tuple[str, str]
 """Namespace and name."""
 
-_CONTROLLERS = {
+_RESOURCES_BY_KIND = {
     "ReplicaSet": "replicasets.apps",
     "StatefulSet": "statefulsets.apps",
     "DaemonSet": "daemonsets.apps",
@@ -32,8 +32,9 @@ class PodFact:
         metadata: name, namespace, labels and creationTimestamp, which PodMetrics repeat.
         uid: the pod's uid.
         containers: the names of the regular containers and sidecars.
-        simulated: the parts of the pod that simulated usage reads; None for a pod with processes.
-        controller: resource (such as `replicasets.apps`), name and uid of its controller; None if it has none.
+        simulation_fields: the parts of the pod that `simulated` reads; None for a pod with processes.
+        controller: resource (such as `replicasets.apps`), name and uid of its controller; None if it has none, or one
+            of another kind than those in `_RESOURCES_BY_KIND`.
         ready: whether it is ready and not terminating.
         start_time: status.startTime (RFC 3339), else the time of its creation.
     """
@@ -41,7 +42,7 @@ class PodFact:
     metadata: Mapping[str, Any]
     uid: str
     containers: tuple[str, ...]
-    simulated: Mapping[str, Any] | None
+    simulation_fields: Mapping[str, Any] | None
     controller: tuple[str, str, str] | None
     ready: bool
     start_time: str
@@ -65,7 +66,7 @@ def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
         metadata={key: metadata[key] for key in _METADATA_FIELDS if key in metadata},
         uid=metadata["uid"],
         containers=tuple(container["name"] for container in (*sidecars, *regular)),
-        simulated=_simulation_fields(pod) if simulated.is_simulated(pod) else None,
+        simulation_fields=_simulation_fields(pod) if simulated.is_simulated(pod) else None,
         controller=_controller(metadata),
         ready="deletionTimestamp" not in metadata and _is_ready(conditions),
         start_time=pod["status"].get("startTime") or metadata.get("creationTimestamp", ""),
@@ -86,8 +87,8 @@ def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
 def _controller(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """Resource, name and uid of a pod's controller; None if it has none whose annotations can state usage."""
     for owner in metadata.get("ownerReferences") or []:
-        if owner.get("controller") and owner["kind"] in _CONTROLLERS:
-            return _CONTROLLERS[owner["kind"]], owner["name"], owner["uid"]
+        if owner.get("controller") and owner["kind"] in _RESOURCES_BY_KIND:
+            return _RESOURCES_BY_KIND[owner["kind"]], owner["name"], owner["uid"]
     return None
 
 
@@ -101,6 +102,7 @@ class RunningPods:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._facts: dict[str, dict[str, PodFact]] = {}
+        """By namespace and name."""
 
     def running(self) -> Mapping[Key, PodFact]:
         """All running pods."""

@@ -23,8 +23,8 @@ NANOCORES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerStart:
-    """One run of a container: its root process and when that started (nanoseconds since the epoch)."""
+class MeasuredRun:
+    """One run of a container, or of the machine: its root process and its start (nanoseconds since the epoch)."""
 
     pid: int
     started_ns: int
@@ -66,7 +66,7 @@ class Rate:
 class _LastReading:
     """The CPU time of one run of a container at an instant `at_s` of the monotonic clock; 0 at its start."""
 
-    container: ContainerStart
+    container: MeasuredRun
     cpu_s: float
     at_s: float
 
@@ -78,7 +78,7 @@ class UsageRates(Generic[K]):
         self._last_readings: dict[K, _LastReading] = {}
 
     def observe(
-        self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], sampled_at: SampleTime
+        self, containers: Mapping[K, MeasuredRun], readings: Mapping[int, TreeReading], sampled_at: SampleTime
     ) -> dict[K, Rate]:
         """Add a round of readings; returns the rate of every container since its last reading or its start.
 
@@ -115,5 +115,8 @@ def _rate(previous: _LastReading, reading: TreeReading, sampled_at: SampleTime) 
         return None
     used_s = max(reading.cpu_s - previous.cpu_s, 0.0)
     return Rate(
-        round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, sampled_at.stamp_ns, window_ns
+        cpu_nanocores=round(used_s * NANOCORES * NANOSECONDS / window_ns),
+        memory_bytes=reading.memory_bytes,
+        at_ns=sampled_at.stamp_ns,
+        window_ns=window_ns,
     )

@@ -26,7 +26,7 @@ from podscaler.controlplane.metrics.resource.processes import (
     machine_usage,
     read_trees,
 )
-from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime, UsageRates
+from podscaler.controlplane.metrics.resource.rates import MeasuredRun, Rate, SampleTime, UsageRates
 from podscaler.controlplane.metrics.resource.totals import (
     ContainerKey,
     PodTotal,
@@ -135,8 +135,9 @@ class MetricsTable:
         self._objects = {_key_of(metrics_object): metrics_object for metrics_object in objects}
 
     def list(self, namespace: str) -> Sequence[Object]:
-        """The objects of a namespace (`""`: all), sorted by key."""
-        return [self._objects[key] for key in sorted(self._objects) if namespace in {"", key[0]}]
+        """The objects of a namespace (`""`: all), sorted by namespace and name."""
+        keys = [(owner, name) for owner, name in sorted(self._objects) if namespace in ("", owner)]
+        return [self._objects[key] for key in keys]
 
     def get(self, namespace: str, name: str) -> Object | None:
         """One object, None if it does not exist."""
@@ -175,8 +176,11 @@ class Sampler:
         self._commands = CommandUsage()
         self._rates: UsageRates[tuple[str, str]] = UsageRates()
         self._node_rates: UsageRates[str] = UsageRates()
-        self._node_since: ContainerStart | None = None
+        self._node_since: MeasuredRun | None = None
+        self._node_base_s = 0.0
+        """The CPU time of the machine in the first round, at `_node_since`."""
         self._reported: set[tuple[str, str]] = set()
+        """The invalid annotations that were logged: uid of the pod, and name."""
         self._totals = UsageTotals()
         self._latest_rates: Mapping[ContainerKey, Rate] = {}
         self._node_total: UsageTotal | None = None
@@ -213,7 +217,7 @@ class Sampler:
         """Run one round: read processes, compute rates, publish metrics."""
         sampled = list(self._list_containers())
         containers = {
-            (container.pod_uid, container.container): ContainerStart(container.pid, container.started_ns)
+            (container.pod_uid, container.container): MeasuredRun(container.pid, container.started_ns)
             for container in sampled
         }
         commands = {container.pid: container.command_pids for container in sampled}
@@ -246,18 +250,18 @@ class Sampler:
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
         """The rates of the containers of simulated pods by pod uid and container name, as their annotations state."""
-        pods = [fact for fact in facts.values() if fact.simulated is not None]
-        sharing = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
-        pod_by_controller = {fact.controller: fact for fact in pods}
+        pods = [fact for fact in facts.values() if fact.simulation_fields is not None]
+        sharer_counts = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
+        pod_by_controller = {fact.controller: fact for fact in pods}  # None: pods without a controller
         annotations = {controller: self._annotations_of(fact) for controller, fact in pod_by_controller.items()}
         window_ns = round(self._resolution_s * NANOSECONDS)
         rates = {}
         for fact in pods:
-            assert fact.simulated is not None
+            assert fact.simulation_fields is not None
             usage = simulated.container_usage(
-                fact.simulated,
+                fact.simulation_fields,
                 controller_annotations=annotations[fact.controller],
-                sharers=sharing[fact.controller or fact.uid] if fact.ready else 0,
+                sharers=sharer_counts[fact.controller or fact.uid] if fact.ready else 0,
             )
             self._report_invalid(fact, annotations[fact.controller])
             for name, container_usage in usage.items():
@@ -277,8 +281,8 @@ class Sampler:
 
     def _report_invalid(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
         """Log each invalid annotation of a pod once."""
-        assert fact.simulated is not None
-        annotations = {**controller_annotations, **fact.simulated["metadata"]["annotations"]}
+        assert fact.simulation_fields is not None
+        annotations = {**controller_annotations, **fact.simulation_fields["metadata"]["annotations"]}
         for key in simulated.invalid_annotations(annotations):
             if (fact.uid, key) not in self._reported:
                 self._reported.add((fact.uid, key))
@@ -287,7 +291,7 @@ class Sampler:
     def _publish_node(self, machine: TreeReading, sampled_at: SampleTime) -> None:
         """Replace the NodeMetrics; its rates are of the CPU time since the first round, which counts as its start."""
         if self._node_since is None:
-            self._node_since = ContainerStart(_MACHINE_PID, sampled_at.now_ns)
+            self._node_since = MeasuredRun(_MACHINE_PID, sampled_at.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
         rates = self._node_rates.observe({"node": self._node_since}, {_MACHINE_PID: reading}, sampled_at)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.metrics.resource.processes import TreeReading
-from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime
+from podscaler.controlplane.metrics.resource.rates import MeasuredRun, Rate, SampleTime
 
 ContainerKey = tuple[str, str]
 """The uid of a pod, and the name of a container in it."""
@@ -102,7 +102,7 @@ class _Accumulated:
             the monotonic time of the round.
     """
 
-    run: ContainerStart
+    run: MeasuredRun
     cpu_ns: int
     memory_bytes: int
     baseline_ns: int
@@ -116,7 +116,7 @@ class UsageTotals:
 
     def observe(
         self,
-        containers: Mapping[ContainerKey, ContainerStart],
+        containers: Mapping[ContainerKey, MeasuredRun],
         readings: Mapping[int, TreeReading],
         simulated: Mapping[ContainerKey, Rate],
         sampled_at: SampleTime,
@@ -146,21 +146,22 @@ class UsageTotals:
             totals[key] = UsageTotal(container.run.started_ns, container.cpu_ns, nanocores, container.memory_bytes)
         return totals
 
-    def _added(self, key: ContainerKey, run: ContainerStart, reading: TreeReading) -> _Accumulated:
+    def _added(self, key: ContainerKey, run: MeasuredRun, reading: TreeReading) -> _Accumulated:
         """The total of a container with processes after a reading; a sum that has decreased adds nothing."""
         read_ns = round(reading.cpu_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run != run:
-            return _Accumulated(run, read_ns, reading.memory_bytes, read_ns)
-        return _Accumulated(
-            run, previous.cpu_ns + max(read_ns - previous.baseline_ns, 0), reading.memory_bytes, read_ns
-        )
+            cpu_ns = read_ns
+        else:
+            cpu_ns = previous.cpu_ns + max(read_ns - previous.baseline_ns, 0)
+        return _Accumulated(run, cpu_ns, reading.memory_bytes, baseline_ns=read_ns)
 
     def _integrated(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
-        """The total of a simulated container: its rate is used up during the time since the previous round."""
+        """The total of a simulated container: it uses its rate of CPU time from the previous round until this one."""
         round_ns = round(sampled_at.monotonic_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run.pid != _SIMULATED_PID:
-            return _Accumulated(ContainerStart(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
+            run = MeasuredRun(_SIMULATED_PID, sampled_at.stamp_ns)
+            return _Accumulated(run, cpu_ns=0, memory_bytes=rate.memory_bytes, baseline_ns=round_ns)
         used_ns = rate.cpu_nanocores * (round_ns - previous.baseline_ns) // NANOSECONDS
-        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, round_ns)
+        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, baseline_ns=round_ns)

@@ -9,7 +9,7 @@ Differs: the rate is that between the first and last reading of the window, not 
 from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 WINDOW_S: Final = 30.0
 """The window of a rate: two scrapes at the default `--metric-resolution`."""
@@ -25,6 +25,13 @@ class CounterRate:
     window_s: float
 
 
+class _Reading(NamedTuple):
+    """The increase of a counter from its first reading until an instant of a monotonic clock."""
+
+    at_s: float
+    increase: float
+
+
 @dataclass(slots=True)
 class _Counter:
     """A counter's readings in the window.
@@ -32,12 +39,12 @@ class _Counter:
     Attributes:
         last_value: as the latest reading has it.
         increase: the sum of all increases since the first reading; after a reset the whole new value is an increase.
-        readings: instants in seconds, with the increase until then; the first may be older than the window.
+        readings: oldest first; the first one may be older than the window.
     """
 
     last_value: float
     increase: float
-    readings: deque[tuple[float, float]]
+    readings: deque[_Reading]
 
 
 class CounterRates(Generic[K]):
@@ -58,7 +65,7 @@ class CounterRates(Generic[K]):
         for key, counter_value in values:
             counter = self._counters.get(key)
             if counter is None:
-                counters[key] = _Counter(counter_value, 0.0, deque([(at_s, 0.0)]))
+                counters[key] = _Counter(counter_value, increase=0.0, readings=deque([_Reading(at_s, 0.0)]))
                 continue
             counters[key] = counter
             rate = _advance(counter, counter_value, at_s)
@@ -72,9 +79,10 @@ def _advance(counter: _Counter, counter_value: float, at_s: float) -> CounterRat
     """Add a reading; the rate over the window, None before there are two. A smaller value is a restart from zero."""
     counter.increase += counter_value if counter_value < counter.last_value else counter_value - counter.last_value
     counter.last_value = counter_value
-    counter.readings.append((at_s, counter.increase))
-    while len(counter.readings) > 2 and counter.readings[1][0] <= at_s - WINDOW_S:
+    counter.readings.append(_Reading(at_s, counter.increase))
+    # at least two readings stay, and one that is at or before the start of the window
+    while len(counter.readings) > 2 and counter.readings[1].at_s <= at_s - WINDOW_S:
         counter.readings.popleft()
-    since_s, increase_before = counter.readings[0]
-    window_s = at_s - since_s
-    return CounterRate((counter.increase - increase_before) / window_s, window_s) if window_s > 0 else None
+    first = counter.readings[0]
+    window_s = at_s - first.at_s
+    return CounterRate((counter.increase - first.increase) / window_s, window_s) if window_s > 0 else None

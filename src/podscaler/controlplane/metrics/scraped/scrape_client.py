@@ -42,8 +42,8 @@ class ScrapeClient:
                 if response.status != _OK:
                     raise ScrapeError(f"GET {url} answered with status {response.status}")
                 body = await response.content.read(BODY_MAX_BYTES + 1)
-                while len(body) <= BODY_MAX_BYTES and (more := await response.content.read(BODY_MAX_BYTES)):
-                    body += more
+                while len(body) <= BODY_MAX_BYTES and (chunk := await response.content.read(BODY_MAX_BYTES)):
+                    body += chunk
                 content_type = response.headers.get("Content-Type", "")
         except TimeoutError as error:
             raise ScrapeError(f"GET {url} took longer than {timeout_s:g} s") from error

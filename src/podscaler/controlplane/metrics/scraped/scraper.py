@@ -133,7 +133,7 @@ class Scraper:
         """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
-            await asyncio.gather(*(self._scrape(key, each) for key, each in list(self._pods.items())))
+            await asyncio.gather(*(self._scrape(key, scraped_pod) for key, scraped_pod in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
     async def _watch_pods(self) -> None:
@@ -160,7 +160,7 @@ class Scraper:
         except TargetError as error:
             invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))
             invalid_pod.pod, invalid_pod.target = pod, None
-            self._fail(key, invalid_pod, str(error))
+            self._mark_failed(key, invalid_pod, str(error))
             return
         if target is None:
             self._forget(key)
@@ -170,6 +170,7 @@ class Scraper:
             scraped_pod.pod, scraped_pod.target = pod, target
 
     def _forget(self, key: PodKey) -> None:
+        """Stop scraping a pod, and remove its series."""
         if self._pods.pop(key, None) is not None:
             self.index.put(key, ())
 
@@ -181,24 +182,24 @@ class Scraper:
         async with self._scrape_slots:
             try:
                 body, content_type = await self._fetch(target.url(*address), min(self._interval_s, TIMEOUT_MAX_S))
-                samples = await self._parsed(body, content_type)
+                samples = await self._parse(body, content_type)
             except (ScrapeError, ExpositionError) as error:
                 if self._pods.get(key) is scraped_pod:
-                    self._fail(key, scraped_pod, str(error))
+                    self._mark_failed(key, scraped_pod, str(error))
                 return
         if self._pods.get(key) is not scraped_pod:  # the pod was deleted or replaced during the scrape
             return
         scraped_pod.reported = ""
         self.index.put(key, list(self._series(key, scraped_pod, samples)))
 
-    async def _parsed(self, body: str, content_type: str) -> list[ExposedSample]:
+    async def _parse(self, body: str, content_type: str) -> list[ExposedSample]:
         """The samples of a body, parsed in a thread if it is long. Raises ExpositionError."""
         now_s = self._clock.now_ns() / NANOSECONDS
         if len(body) <= INLINE_CHARACTERS:
             return exposition.parse(body, content_type, now_s)
         return await asyncio.to_thread(exposition.parse, body, content_type, now_s)
 
-    def _fail(self, key: PodKey, scraped_pod: _ScrapedPod, reason: str) -> None:
+    def _mark_failed(self, key: PodKey, scraped_pod: _ScrapedPod, reason: str) -> None:
         """Remove the series of a pod, and report the reason unless it is that of the previous failure."""
         self.index.put(key, ())
         if scraped_pod.reported == reason:
