@@ -273,7 +273,7 @@ def test_in_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     for name, text in (("token", "t"), ("ca.crt", CA), ("namespace", "shop\n")):
         _write(tmp_path, text, name)
-    config = locate.in_cluster(tmp_path, VirtualClock())
+    config = locate.in_cluster_config(tmp_path, VirtualClock())
     assert (config.server, config.ca_pem, config.namespace) == ("https://[fd00::1]:443", CA.encode(), "shop")
 
 

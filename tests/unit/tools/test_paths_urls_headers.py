@@ -131,7 +131,7 @@ CHECKED_CLIENTS = {
     "kube/config/kubeconfig.py:_Entry.resolve": _KUBECONFIG,
     "kube/config/kubeconfig.py:_server": "read back by urlsplit; address_fault",
     "kube/config/locate.py:find_config": _KUBECONFIG,
-    "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
+    "kube/config/locate.py:in_cluster_config": "address_fault; names of files are constants",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
     "metrics/metrics_apis.py:APIMetricsSource._custom_values": "versions are of discovery",

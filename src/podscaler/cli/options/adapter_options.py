@@ -165,7 +165,7 @@ def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSetti
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
     cluster = None
     if flag_values["prometheus_auth_incluster"]:
-        cluster = locate.in_cluster(locate.SERVICE_ACCOUNT, clock)
+        cluster = locate.in_cluster_config(locate.SERVICE_ACCOUNT, clock)
     elif flag_values["prometheus_auth_config"]:
         cluster = locate.find_config(str(flag_values["prometheus_auth_config"]), None, clock)
     headers = [header.partition("=") for header in flag_values["prometheus_header"]]

@@ -141,7 +141,7 @@ def _config(choice: _Choice, clock: Clock) -> Config:
 
 
 def _server(entry: _Entry, cluster: KubeconfigCluster) -> str:
-    """The server's URL without a slash at the end."""
+    """The server's URL without a slash at the end. Raises UsageError."""
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise entry.fault("server", f"{quoted(cluster.server)} is not an https:// address")

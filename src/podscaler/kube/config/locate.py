@@ -1,8 +1,9 @@
 """Finds the configuration of the API server: the kubeconfig that applies, or the pod's service account.
 
-The command line calls `find_config` before the event loop runs (it reads files).
+The modules of `podscaler.cli` call `find_config`; the options of the adapter also call `in_cluster_config`.
 
-Order: `--kubeconfig`, KUBECONFIG, ~/.kube/config, the service account of the pod.
+The first of these that is given or exists applies: `--kubeconfig`; the files of KUBECONFIG, merged, without those that
+do not exist; ~/.kube/config; without `--context`, the service account of the pod.
 
 Source: kubectl's order; client-go's in-cluster configuration.
 """
@@ -21,20 +22,21 @@ from podscaler.kube.transport.credentials import TokenFile
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def find_config(kubeconfig_file: str | None = None, context: str | None = None, clock: Clock | None = None) -> Config:
+def find_config(explicit_path: str | None = None, context: str | None = None, clock: Clock | None = None) -> Config:
     """The Config that applies; reads files, so call it before the event loop runs, or in a thread.
 
     Args:
-        kubeconfig_file: the value of `--kubeconfig`; None if it is not given.
-        context: the value of `--context`; None for the file's current context.
+        explicit_path: the value of `--kubeconfig`; None or empty if it is not given.
+        context: the value of `--context`; None or empty for the file's current context.
         clock: for tokens that are read again; None for the system's clock.
 
     Raises:
-        UsageError: with the file and the field.
+        UsageError: if a kubeconfig or the in-cluster configuration is unusable (with the file and the field), if
+            `context` is given without a kubeconfig, and if there is neither a kubeconfig nor a pod.
     """
     clock = clock or SystemClock()
-    if kubeconfig_file:
-        return kubeconfig.load([Path(kubeconfig_file)], context, clock)
+    if explicit_path:
+        return kubeconfig.load([Path(explicit_path)], context, clock)
     if listed_paths := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
         existing_paths = [path for path in listed_paths if path.expanduser().exists()] or listed_paths
         return kubeconfig.load(existing_paths, context, clock)
@@ -43,7 +45,7 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     if context:
         raise UsageError(f'--context "{context}" needs a kubeconfig: give --kubeconfig or set KUBECONFIG')
     if "KUBERNETES_SERVICE_HOST" in os.environ:
-        return in_cluster(SERVICE_ACCOUNT, clock)
+        return in_cluster_config(SERVICE_ACCOUNT, clock)
     raise UsageError("no API server is known: give --kubeconfig, set KUBECONFIG, or run inside a cluster")
 
 
@@ -56,8 +58,11 @@ def _find_home_config() -> Path | None:
         return None
 
 
-def in_cluster(folder: Path, clock: Clock) -> Config:
-    """The Config of a pod, from its environment and the service account mounted at `folder`. Raises UsageError."""
+def in_cluster_config(folder: Path, clock: Clock) -> Config:
+    """The Config of a pod, from its environment and the service account mounted at `folder`.
+
+    Raises UsageError if a variable, the token or ca.crt is missing, or the address or the proxy is unusable.
+    """
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise UsageError("in-cluster configuration needs KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT")

@@ -126,7 +126,7 @@ class Cache(Generic[T]):
         self._synced.set()
 
     def put(self, obj: T) -> None:
-        """Store `obj` under its key; a version that is stored already changes nothing."""
+        """Store `obj`. The stored version again changes nothing; another uid counts as a deletion and an addition."""
         namespace, name = key_of(obj)
         old = self._objects.get(namespace, {}).get(name)
         if old is not None and old.metadata.uid != obj.metadata.uid:

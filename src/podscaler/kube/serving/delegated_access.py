@@ -150,7 +150,7 @@ class _AccessReview(msgspec.Struct):
 
 
 class _CachedReview(NamedTuple):
-    """The user of a token, or the error of an access, used until an instant of the monotonic clock."""
+    """A user (None: unknown token) or an AccessError (None: allowed), until an instant of the monotonic clock."""
 
     until_s: float
     review_result: Any
@@ -172,7 +172,7 @@ class DelegatedAccess:
         self._review_slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
-        """The error of a request; None if it is allowed.
+        """The error of a request: 401, 403, or 500 if a review failed; None if it is allowed.
 
         Args:
             authorization: the header of that name; empty if the request has none.
@@ -201,7 +201,7 @@ class DelegatedAccess:
             return UNREVIEWED
 
     async def authorize(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None if access is allowed."""
+        """The error for a user (403; UNREVIEWED if the review failed); None if access is allowed."""
         if MASTERS_GROUP in user.groups:
             return None
         try:
@@ -231,7 +231,7 @@ class DelegatedAccess:
         return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None if access is allowed. Raises StatusError, DecodeError."""
+        """The error for a user; None if access is allowed. Raises StatusError, DecodeError, UnicodeEncodeError."""
         key = (msgspec.json.encode(user), attributes)
         cached = self._access.find(key)
         if cached is None or cached.until_s <= self._clock.monotonic_s():
