@@ -60,6 +60,6 @@ READS: dict[str, tuple[BaseException | None, bool, str, bool]] = {
 @pytest.mark.parametrize("name", READS)
 def test_of_read(name: str) -> None:
     """Go's words for each way in which a connection ends, and whether the same request may succeed on another."""
-    error, is_fresh, text, is_broken = READS[name]
-    found = network_errors.of_read(error, "h:443", is_fresh=is_fresh)
-    assert (found.cause, found.broken, found.unanswered) == (text, is_broken, is_fresh)
+    error, unanswered, text, is_broken = READS[name]
+    found = network_errors.of_read(error, "h:443", unanswered=unanswered)
+    assert (found.cause, found.broken, found.unanswered) == (text, is_broken, unanswered)

@@ -231,6 +231,7 @@ FAULTS: dict[str, tuple[Any, str | None, str]] = {
         None,
         'user "u": as: is needed where as-uid, as-groups or as-user-extra is given',
     ),
+    "a tab in a name": (_content(user={"as": "ann\tx"}), None, 'user "u": as: holds a control character'),
     "wrong type": (_content({"server": 5}), None, "Expected `str`, got `int` - at `$.clusters[0].cluster.server`"),
     "not YAML": ("a: [", None, "not valid YAML"),
     "not a mapping": ("- 1", None, "Expected `object`, got `array`"),
@@ -265,6 +266,15 @@ def test_kubeconfig_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = _write(tmp_path, _content())
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{path}")
     assert locate.find_config().server == "https://h:6443"
+
+
+@pytest.mark.parametrize("is_flag", [True, False])
+def test_the_home_of_an_unknown_user(monkeypatch: pytest.MonkeyPatch, *, is_flag: bool) -> None:
+    """A path below the home folder of a user who does not exist is an error of the user, not of the program."""
+    path = "~no-such-user/config"
+    monkeypatch.setenv("KUBECONFIG", "" if is_flag else path)
+    with pytest.raises(UsageError, match=rf"^kubeconfig {path}: Could not determine home directory"):
+        locate.find_config(path if is_flag else None)
 
 
 def test_in_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,14 +26,14 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 log = logging.getLogger(__name__)
 
-RETRIES = 10
 BROKEN_CONNECTION_DELAY_S = 1.0
 RETRY_AFTER_MAX_S = 120.0
 """A response that requests a longer delay is not retried."""
 SPREAD_RATIO = 0.1
 """The jitter: by how much a delay is lengthened at most."""
 BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
-"""The minimal delay before each retry, for servers that always respond with `Retry-After: 0`."""
+"""The minimal delay before each of the RETRIES, for servers that always respond with `Retry-After: 0`."""
+RETRIES = len(BACKOFF_S)
 REQUEST_TIMEOUT_S = 60.0
 """The limit of API servers for a request; without it a server that hangs would block a worker for ever."""
 JSON = "application/json"

@@ -19,10 +19,9 @@ from podscaler.kube.transport.rate_limit import TokenBucket
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, WrappedTransport
 
 REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenreviews")
-
-
-UNNAMESPACED = ("namespaces", "nodes")
-"""The kinds outside of namespaces that clients of podscaler list."""
+"""The beginnings of the paths of reviews, which a POST creates and the API server does not store."""
+CLUSTER_SCOPED = ("namespaces", "nodes")
+"""The cluster-scoped resources that clients of podscaler list."""
 _COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
 
 
@@ -37,7 +36,7 @@ class ReadOnlyTransport(WrappedTransport):
     """Sends reads and reviews, and refuses everything else."""
 
     async def request(self, request: Request) -> Response:
-        """As in Transport. Raises NothingIsWritten, without sending anything."""
+        """As in Transport. Raises TransportError; NothingIsWritten, without sending anything, for a write."""
         is_review = request.method == "POST" and request.path.startswith(REVIEWS)
         if request.method != "GET" and not is_review:
             raise NothingIsWritten(request)
@@ -54,7 +53,7 @@ class NamespacedTransport(WrappedTransport):
     """Lists and watches one namespace when all namespaces are requested.
 
     For a user who may read one namespace alone: informers of all namespaces then have the objects of that one. Other
-    requests pass as they are, lists of kinds outside of namespaces, too.
+    requests pass as they are, also lists of CLUSTER_SCOPED resources.
 
     Args:
         transport: sends the requests; closed with this one.
@@ -79,7 +78,7 @@ class NamespacedTransport(WrappedTransport):
         if match is None:
             return request
         prefix, plural = match.groups()
-        if plural in UNNAMESPACED:
+        if plural in CLUSTER_SCOPED:
             return request
         scope = urls.path("namespaces", self._namespace)
         return replace(request, path=f"{prefix}{scope}/{plural}")

@@ -26,6 +26,7 @@ FRESH_S = 30.0
 FRESH_MISS_S = 1.0
 """For this long, a lookup that found nothing is not repeated."""
 TIMEOUT_S = 32.0
+"""The time limit of one request for a document, as of client-go's discovery client."""
 NO_KIND_MATCH = "NoKindMatch"
 """The reason of the failure when a kind is not served; it arises here, so its code is 0."""
 
@@ -99,7 +100,7 @@ class Discovery:
         The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` if the
         kind is not served, else that of the failed request.
         """
-        for max_age_s in (FRESH_S, FRESH_MISS_S):
+        for max_age_s in (FRESH_S, FRESH_MISS_S):  # the second time because the kind may be new
             mappings = await self._mappings.get(group, max_age_s)
             if matching := [mapping for mapping in mappings if kind in (mapping.kind, mapping.kind.lower())]:
                 return matching

@@ -33,7 +33,7 @@ RUN_LIMIT_S = 60.0
 """How long a run may take (rule 1)."""
 INTERACTIVE_LIMIT_S = 600.0
 """How long a run may take that asks the user."""
-REFUSAL_PERIOD_S = 5.0
+NO_RENEWAL_S = 5.0
 """How long after a run a 401 does not lead to another run (rule 3)."""
 STDERR_SHOWN_BYTES = 4096
 
@@ -75,7 +75,7 @@ class ExecPlugin:
         """Whether the next `authorization` may return other credentials, as the program runs again before (rule 3)."""
         if authorization != self._header:
             return True
-        if self._clock.monotonic_s() - self._ran_at_s < REFUSAL_PERIOD_S:
+        if self._clock.monotonic_s() - self._ran_at_s < NO_RENEWAL_S:
             return False
         self._fresh_until_s = float("-inf")
         return True

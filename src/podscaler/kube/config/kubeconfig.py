@@ -247,6 +247,7 @@ def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, 
 
 NAME_CHARACTERS = "!#$&'*+-.^_`|~"
 """The characters of a header's name besides letters and digits; a per cent sign is escaped as well."""
+_CONTROL_CHARACTERS = frozenset(map(chr, (*range(32), 127)))
 
 
 def impersonation_headers(
@@ -259,7 +260,7 @@ def impersonation_headers(
         uid, groups, extra: further attributes of that user; extra maps keys to values.
 
     Raises:
-        ValueError: for a uid, groups or extra without a user, and for line breaks.
+        ValueError: for a uid, groups or extra without a user, and for control characters, which no header may hold.
 
     Source: "User impersonation" of the Kubernetes documentation; client-go's transport (escaped keys of extra).
     """
@@ -273,6 +274,6 @@ def impersonation_headers(
     for key, attributes in sorted((extra or {}).items()):
         header_name = f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}"
         headers += [(header_name, attribute) for attribute in attributes]
-    if any("\r" in header or "\n" in header for _, header in headers):
-        raise ValueError("holds a line break")
+    if any(not _CONTROL_CHARACTERS.isdisjoint(header) for _, header in headers):
+        raise ValueError("holds a control character")
     return tuple(headers)

@@ -1,6 +1,8 @@
 """Defines the format of kubeconfig files as typed structs; `config.kubeconfig` reads files with it.
 
-Fields that podscaler does not use are skipped. The format in brief, with the paths by which the structs are described:
+`config.locate` reads the service account's files with `read_file`, too. Fields that podscaler does not use are skipped:
+a new one is an attribute here, and read by `config.kubeconfig`. The format in brief, with the paths by which the
+structs are described:
 
     clusters: [{name: prod, cluster: {server: "https://10.0.0.1:6443", certificate-authority: ca.pem}}]
     users:    [{name: jane, user: {token: ...}}]
@@ -134,8 +136,16 @@ def parse(path: Path, content: bytes) -> KubeconfigFile:
 
 
 def read_file(path: Path, description: str) -> bytes:
-    """The bytes of a file. Raises UsageError, whose text begins with `description` and the path."""
+    """The bytes of a file; `~` is the home folder. Raises UsageError, which begins with `description` and the path."""
     try:
-        return path.expanduser().read_bytes()
+        return expand_home(path, description).read_bytes()
     except OSError as error:
         raise UsageError(f"{description} {path}: {error.strerror}") from error
+
+
+def expand_home(path: Path, description: str) -> Path:
+    """The path with the home folder in place of `~` or `~USER`. Raises UsageError as `read_file`."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{description} {path}: {error}") from error

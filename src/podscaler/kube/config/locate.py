@@ -38,8 +38,8 @@ def find_config(explicit_path: str | None = None, context: str | None = None, cl
     if explicit_path:
         return kubeconfig.load([Path(explicit_path)], context, clock)
     if listed_paths := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
-        existing_paths = [path for path in listed_paths if path.expanduser().exists()] or listed_paths
-        return kubeconfig.load(existing_paths, context, clock)
+        existing_paths = [path for path in listed_paths if kubeconfig_file.expand_home(path, "kubeconfig").exists()]
+        return kubeconfig.load(existing_paths or listed_paths, context, clock)
     if (home := _find_home_config()) is not None:
         return kubeconfig.load([home], context, clock)
     if context:

@@ -73,7 +73,7 @@ class WatchSource(Generic[T]):
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one collection into a cache, by the module's rules.
+    """Lists and watches one collection into a cache, by the module's rules; `run` does the work.
 
     Args:
         client: sends the requests.
@@ -98,6 +98,7 @@ class Reflector(Generic[T]):
         self._streams_lists = client.streams_lists
         self._early_ends = 0
         self.last_error = ""
+        """The text of the last failure; empty after a success. Health checks and error messages show it."""
         self.is_served = True
         """False after a response that the server does not serve the resource, until a later response.
 
@@ -115,8 +116,8 @@ class Reflector(Generic[T]):
                 await self._list_and_watch()
                 self._note_success()
             except StatusError as error:
-                if self._switches_to_pages(error):
-                    continue
+                if self._try_switch_to_pages(error):
+                    continue  # at once: the error is no failure of the server
                 if watch_events.needs_new_list(error):
                     start_version = self._version or self._list_from
                     self._list_from = "" if watch_events.is_expired(error) else start_version
@@ -132,8 +133,8 @@ class Reflector(Generic[T]):
             await self._list(self._list_from)
         await self._watch([("resourceVersion", self._version or "")])
 
-    def _switches_to_pages(self, error: StatusError) -> bool:
-        """Whether lists are requested in pages from now on, because the server does not stream them."""
+    def _try_switch_to_pages(self, error: StatusError) -> bool:
+        """Request lists in pages from now on if the server does not stream them; returns whether that is new."""
         if self._version is not None or not self._streams_lists:
             return False
         if not watch_events.refuses_streamed_lists(error) and self._early_ends < EARLY_ENDS:

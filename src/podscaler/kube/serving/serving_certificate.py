@@ -26,10 +26,14 @@ from podscaler.base.memory_file import MemoryFile
 log = logging.getLogger(__name__)
 
 SELF_SIGNED_LIFE = timedelta(days=365)
+COMMON_NAME_MAX = 64
+"""The longest common name of X.509."""
 
 
 class ServingCertificate:
-    """A serving certificate from two files; reads them when it is made. The call blocks.
+    """A serving certificate from two files; reads them when it is made, which blocks.
+
+    Servers use `context`, which later certificates are loaded into.
 
     Args:
         certificate, key: the files, in PEM; the first with its intermediates.
@@ -72,9 +76,12 @@ def _cause(error: Exception) -> str:
 
 
 def self_signed_context(names: Sequence[str]) -> ssl.SSLContext:
-    """A context with a new certificate for host `names`; the key is never on a disk. The call blocks."""
+    """A context with a new certificate for host `names`, of which there is one at least; the key is never on a disk.
+
+    The call blocks.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:COMMON_NAME_MAX])])
     utc_now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())

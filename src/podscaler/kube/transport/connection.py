@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
         try:
             self._response.feed_end()
         except EOFError:
-            self._fail(network_errors.of_read(exc, self._address, is_fresh=not self._response.status))
+            self._fail(network_errors.of_read(exc, self._address, unanswered=not self._response.status))
             return
         self._wake()
 

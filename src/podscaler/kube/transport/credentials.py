@@ -19,7 +19,7 @@ from podscaler.base.errors import UsageError
 log = logging.getLogger(__name__)
 
 TOKEN_FILE_PERIOD_S = 60.0
-REFUSAL_PERIOD_S = 1.0
+NO_RENEWAL_S = 1.0
 """A token that was read more recently than this is not read again after a 401."""
 
 
@@ -110,7 +110,7 @@ class TokenFile:
         """
         if authorization != self._header:
             return True
-        if self._clock.monotonic_s() - self._read_at_s < REFUSAL_PERIOD_S:
+        if self._clock.monotonic_s() - self._read_at_s < NO_RENEWAL_S:
             return False
         self._fresh_until_s = float("-inf")
         return True

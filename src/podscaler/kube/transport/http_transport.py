@@ -5,8 +5,9 @@ little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
-3. After a 401 the credentials are renewed if possible, and the request is sent once more.
-4. A GET on a kept connection that the server had just closed is sent again on another; no other request is.
+3. After a 401 the credentials are renewed if possible, and `request` sends the request once more. `stream` does not:
+   its caller sees the 401, and the next request has the new credentials.
+4. A GET of `request` on a kept connection that the server had just closed is sent again on another; nothing else is.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
 """
@@ -61,7 +62,7 @@ class HttpTransport:
         self._prefix = _prefix(config)
         self._shared_by_all = _shared_headers(config, user_agent)
         self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")
-        self._authorization: tuple[str | None, bytes] = (None, b"")
+        self._authorization: tuple[str | None, bytes] = (None, b"")  # the last header's value, and its line encoded
 
     async def request(self, request: Request) -> Response:
         """The response. Raises TransportError."""
@@ -95,7 +96,7 @@ class HttpTransport:
     async def close(self) -> None:
         """Close all connections."""
         self._pool.close()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # asyncio closes the sockets in its next iteration
 
     async def _credentials(self) -> str | None:
         """The Authorization header for a request; None for none. A renewed client certificate is used from now on."""
@@ -129,7 +130,8 @@ class HttpTransport:
         try:
             return await connection.send(encoded_request, request.timeout_s)
         except NoAnswer as error:
-            if not (connection.request_count and error.unanswered and error.broken and request.method == "GET"):
+            was_kept = connection.request_count > 0  # a new connection that the server closes is an error
+            if not (was_kept and error.unanswered and error.broken and request.method == "GET"):
                 raise
         new_connection = await self._pool.dial_new()
         try:
@@ -193,11 +195,13 @@ class _HttpStream:
         self._timer = None if request.timeout_s is None else connection.expire_in(request.timeout_s)
 
     def close(self) -> None:
+        """End the request: its connection stays open only if the whole body was read."""
         if self._timer is not None:
             self._timer.cancel()
         self.connection.finish()
 
     async def read(self) -> bytes:
+        """As in ResponseStream. Raises TransportError."""
         return b"".join([chunk async for chunks in self._chunks() for chunk in chunks])
 
     async def batches(self) -> AsyncIterator[list[bytes]]:

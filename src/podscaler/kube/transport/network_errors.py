@@ -65,22 +65,22 @@ def of_dial(error: BaseException, address: str) -> NoAnswer:
             return NoAnswer(str(error) or type(error).__name__)
 
 
-def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoAnswer:
+def of_read(error: BaseException | None, address: str, *, unanswered: bool) -> NoAnswer:
     """The error of an established connection that ended too early.
 
     Args:
         error: what ended it; None if the server closed it.
         address: `host:port`.
-        is_fresh: whether no byte of the response had arrived.
+        unanswered: whether no byte of the response had arrived.
     """
     if error is None:
-        return NoAnswer("EOF" if is_fresh else "unexpected EOF", broken=True, unanswered=is_fresh)
+        return NoAnswer("EOF" if unanswered else "unexpected EOF", broken=True, unanswered=unanswered)
     if isinstance(error, ssl.SSLError):
-        return NoAnswer(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=is_fresh)
+        return NoAnswer(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=unanswered)
     if isinstance(error, OSError):
         broken = error.errno in (errno.ECONNRESET, errno.EPIPE)
-        return NoAnswer(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=is_fresh)
-    return NoAnswer(str(error) or type(error).__name__, broken=True, unanswered=is_fresh)
+        return NoAnswer(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=unanswered)
+    return NoAnswer(str(error) or type(error).__name__, broken=True, unanswered=unanswered)
 
 
 def _errno_text(error: OSError) -> str:

@@ -1,8 +1,8 @@
 """Wraps a transport so that each request of a sync is an OpenTelemetry span, and counts them.
 
-Only `podscaler.cli.options.tracing` imports it, if traces are enabled. A request is traced if it is made within a
-span that is recorded: what the controller does besides its syncs (watches, events, histories, leases) is not. The
-request carries the W3C Trace Context.
+Only `podscaler.cli.options.tracing` imports it, if traces are enabled. Another name of a span: `name_of`. A request is
+traced if it is made within a span that is recorded: what the controller does besides its syncs (watches, events,
+histories, leases) is not. The request carries the W3C Trace Context.
 
 Source: OpenTelemetry's semantic conventions for HTTP clients.
 """
