@@ -135,7 +135,7 @@ def new_adapter(
     if kubelets is not None:
         apis.append(ResourceMetricsApi(KubeletUsage(kubelets, mapper, objects), clock))
     elif config.resource_rules is not None:
-        usage = ObjectValues(cache, clock, batching=settings.batching, several=True)
+        usage = ObjectValues(cache, clock, batching=settings.batching, has_several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 
     serves_others = bool(external) or kubelets is not None

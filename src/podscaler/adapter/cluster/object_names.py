@@ -28,7 +28,10 @@ from podscaler.kube.transport.single_flight import SingleFlight
 log = logging.getLogger(__name__)
 
 PAGE_OBJECTS = "500"
-IDLE_S, RETRY_S = 1800.0, 600.0
+IDLE_S = 1800.0
+"""A watch whose objects nobody has requested for so long ends."""
+RETRY_S = 600.0
+"""How long a watch that the API server refused is not tried again."""
 
 
 class ObjectMetadata(msgspec.Struct, rename="camel", gc=False):
@@ -146,12 +149,12 @@ class ObjectNames:
     def _start_informer(self, path: str, subject: str, now_s: float) -> _Informer:
         """Begin to watch the objects at `path`; the watch counts as used at `now_s`."""
         cache: Cache[LabeledObject] = Cache()
-        source = WatchSource(path, subject, _decoded)
+        source = WatchSource(path, subject, _decode)
         reflector = Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
         return _Informer(cache, reflector, asyncio.get_running_loop().create_task(reflector.run()), now_s)
 
     def _end_watches(self, now_s: float) -> None:
-        """End those that are refused or idle."""
+        """End the watches that are refused or idle, and forget the refusals that are over."""
         self._refused_until_s = {path: until_s for path, until_s in self._refused_until_s.items() if now_s < until_s}
         for path, informer in list(self._informers.items()):
             if informer.is_refused:
@@ -177,5 +180,5 @@ class ObjectNames:
                 return objects
 
 
-def _decoded(object_json: msgspec.Raw) -> LabeledObject:
+def _decode(object_json: msgspec.Raw) -> LabeledObject:
     return _OBJECT.decode(object_json)

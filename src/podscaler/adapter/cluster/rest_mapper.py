@@ -22,7 +22,8 @@ from podscaler.kube.client.client import Client
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 32.0
-AT_ONCE = 8
+"""The time limit of one request, as of client-go's discovery client."""
+DISCOVERY_REQUESTS_MAX = 8
 """How many discovery documents are requested at the same time."""
 
 
@@ -121,7 +122,7 @@ class RESTMapper:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._request_slots = asyncio.Semaphore(DISCOVERY_REQUESTS_MAX)
         self._resources_by_version: dict[tuple[str, str], Sequence[_Resource]] = {}
         self.mapping = ServedResources()
 
@@ -142,7 +143,7 @@ class RESTMapper:
     async def _request_resources(self, group: str, version: str) -> Sequence[_Resource]:
         """The resources of a group and version; where they cannot be read, those of the last discovery."""
         try:
-            async with self._gate:
+            async with self._request_slots:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
             self._resources_by_version[group, version] = msgspec.json.decode(body, type=_ResourceList).resources

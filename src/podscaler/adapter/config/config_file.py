@@ -2,7 +2,7 @@
 
 Called by `podscaler adapter` at its start. A file that cannot be parsed is an error with file, line and field; regular
 expressions and templates are checked later (`naming.rule_naming`), so that an invalid rule does not affect the others.
-A new field: an attribute in `rules`, and its name in a function here.
+A new field: an attribute in `config.rules`, and its name and its type in the function here that makes that class.
 
 Source: prometheus-adapter v0.12.0, the format of its configuration.
 """
@@ -25,6 +25,7 @@ from podscaler.api.text.quoting import quoted
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 
+# the largest unit first: a duration has each unit once at most, in this order
 _UNITS_S = (
     ("y", 31_536_000.0),
     ("w", 604_800.0),
@@ -60,25 +61,26 @@ def parse(config_text: str, file: str) -> AdapterConfig:
 def _rule(node: YamlNode) -> DiscoveryRule:
     """A rule for discovered metrics."""
     fields = node.fields("seriesQuery", "seriesFilters", "resources", "name", "metricsQuery")
-    name = fields["name"].fields("matches", "as")
+    name_fields = fields["name"].fields("matches", "as")
     return DiscoveryRule(
         place=node.place,
         series_query=fields["seriesQuery"].text(),
         filters=tuple(_filter(filter_node) for filter_node in fields["seriesFilters"].items()),
-        resources=_mapping(fields["resources"]),
-        name_matches=name["matches"].text(),
-        name_as=name["as"].text(),
+        resources=_resource_mapping(fields["resources"]),
+        name_matches=name_fields["matches"].text(),
+        name_as=name_fields["as"].text(),
         metrics_query=fields["metricsQuery"].text(),
         query_place=fields["metricsQuery"].place,
     )
 
 
 def _filter(node: YamlNode) -> SeriesFilter:
+    """A filter of `seriesFilters`."""
     fields = node.fields("is", "isNot")
     return SeriesFilter(fields["is"].text(), fields["isNot"].text())
 
 
-def _mapping(node: YamlNode) -> ResourceMapping:
+def _resource_mapping(node: YamlNode) -> ResourceMapping:
     """The labels of resources that a rule's `resources` states; `namespaced` is true where it is absent."""
     fields = node.fields("template", "overrides", "namespaced")
     is_namespaced = fields["namespaced"].find_boolean()
@@ -87,6 +89,7 @@ def _mapping(node: YamlNode) -> ResourceMapping:
 
 
 def _group_resource(node: YamlNode) -> GroupResource:
+    """A resource of `overrides`."""
     fields = node.fields("group", "resource")
     return GroupResource(fields["group"].text(), fields["resource"].text())
 
@@ -106,16 +109,16 @@ def _resource_rule(node: YamlNode) -> ResourceRule:
         place=node.place,
         container_query=fields["containerQuery"].text(),
         node_query=fields["nodeQuery"].text(),
-        resources=_mapping(fields["resources"]),
+        resources=_resource_mapping(fields["resources"]),
         container_label=fields["containerLabel"].text(),
     )
 
 
 def _window_ns(node: YamlNode) -> int:
-    """A duration as Prometheus writes it; 0 if it is absent. Raises UsageError."""
-    window_text = node.text()
+    """A duration as Prometheus writes it, in nanoseconds; 0 if it is absent. Raises UsageError, also for ""."""
+    window_text = node.text()  # empty if it is absent
     match = _WINDOW.fullmatch(window_text)
     if match is None or (not window_text and not node.is_absent):
         raise UsageError(f'{node.place}: {quoted(window_text)} is not a duration such as "5m" or "1h30m"')
-    pairs = zip(match.groups(), _UNITS_S, strict=True)
-    return sum(round(int(number) * unit_s * NANOSECONDS) for number, (_, unit_s) in pairs if number)
+    amounts = zip(match.groups(), _UNITS_S, strict=True)
+    return sum(round(int(number) * unit_s * NANOSECONDS) for number, (_, unit_s) in amounts if number)

@@ -18,6 +18,7 @@ _NULL = "tag:yaml.org,2002:null"
 _BOOL = "tag:yaml.org,2002:bool"
 _MERGE = "tag:yaml.org,2002:merge"
 _TRUE = frozenset({"true", "yes", "on", "y"})
+"""The words for true in YAML 1.1, in lower case; those for false are the other scalars with the tag of booleans."""
 
 
 class YamlNode:
@@ -56,7 +57,7 @@ class YamlNode:
             return []
         if not isinstance(self._node, yaml.SequenceNode):
             raise UsageError(f"{self.place}: a list is expected")
-        return [self._child(node, f"[{number}]") for number, node in enumerate(self._node.value)]
+        return [self._child(node, f"[{index}]") for index, node in enumerate(self._node.value)]
 
     def text(self) -> str:
         """The text of a scalar; empty if it is absent. Raises UsageError."""

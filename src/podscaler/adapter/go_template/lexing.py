@@ -82,7 +82,7 @@ def _end_of_action(template_text: str, start: int) -> int:
 
 
 def _untrimmed(action: str) -> str:
-    """The action without the markers that trim text around it."""
+    """The action without the markers (`- ` and ` -`) that trim the text around it."""
     if action[:1] == "-" and action[1:2] in tuple(_SPACE):
         action = action[1:]
     if len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE:

@@ -41,27 +41,27 @@ class Template:
     def __init__(self, text: str) -> None:
         self.text = text
         self._nodes = parsing.parse(text)
-        self.fields = frozenset(_mentioned(self._nodes))
+        self.fields = frozenset(_mentioned_fields(self._nodes))
 
     def execute(self, data: Mapping[str, Any]) -> str:
         """The text for `data`, the values by field (`.Series` is `data["Series"]`). Raises TemplateError."""
         return _Execution(data).run(self._nodes)
 
 
-def _mentioned(tree: Any) -> list[str]:
+def _mentioned_fields(tree: Any) -> list[str]:
     """The names of fields in a tree. Raises TemplateError for an unknown function."""
     if isinstance(tree, tuple | list):
-        return [name for subtree in tree for name in _mentioned(subtree)]
+        return [name for subtree in tree for name in _mentioned_fields(subtree)]
     if isinstance(tree, FieldAccess):
-        return [*tree.names[:1], *_mentioned(tree.start)]
+        return [*tree.names[:1], *_mentioned_fields(tree.start)]
     if isinstance(tree, FunctionCall):
         if tree.name not in FUNCTIONS:
             raise TemplateError(f'function "{tree.name}" not defined')
-        return _mentioned(tree.arguments)
+        return _mentioned_fields(tree.arguments)
     if isinstance(tree, Pipeline):
-        return _mentioned(tree.commands)
+        return _mentioned_fields(tree.commands)
     if isinstance(tree, Block):
-        return _mentioned((tree.pipeline, tree.body, tree.otherwise))
+        return _mentioned_fields((tree.pipeline, tree.body, tree.otherwise))
     return []
 
 
@@ -121,7 +121,7 @@ class _Execution:
         names = block.pipeline.variables
         for key, element in pairs:
             variable_values = (key, element) if len(names) > 1 else (element,)
-            self._variables.update(zip(names, variable_values, strict=False))
+            self._variables.update(zip(names, variable_values, strict=False))  # `range` may have no variable
             parts.append(self._render(block.body, element))
         self._leave(outer)
         return "".join(parts)
@@ -133,7 +133,7 @@ class _Execution:
     def _value(self, pipeline: Pipeline, cursor: Any) -> Any:
         """The value of a pipeline, which may declare or assign a variable."""
         value = self._evaluate(pipeline.commands, cursor)
-        for name in pipeline.variables[:1]:
+        for name in pipeline.variables[:1]:  # only `range` may have two, and does not come here
             if not pipeline.declares and name not in self._variables:
                 raise TemplateError(f'undefined variable "{name}"')
             self._variables[name] = value

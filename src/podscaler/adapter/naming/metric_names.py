@@ -27,7 +27,7 @@ class MetricNames:
     """
 
     def __init__(self, rule: DiscoveryRule) -> None:
-        self._filters = [_filter(number, series_filter) for number, series_filter in enumerate(rule.filters)]
+        self._filters = [_compile_filter(index, series_filter) for index, series_filter in enumerate(rule.filters)]
         try:
             self._pattern = re2_patterns.compile_with_groups(rule.name_matches or ".*")
         except PatternError as error:
@@ -37,7 +37,7 @@ class MetricNames:
             if self._pattern.group_count > 1:
                 groups = f"{self._pattern.group_count} groups"
                 raise RuleError(f"name.as is needed: name.matches {quoted(rule.name_matches)} has {groups}")
-            self._template = f"${self._pattern.group_count}"
+            self._template = f"${self._pattern.group_count}"  # $1, the only group; $0, the whole name, without groups
 
     def find_name(self, series: str) -> str | None:
         """The name of the metric; None if a filter or `name.matches` excludes the series."""
@@ -47,9 +47,9 @@ class MetricNames:
         return None if groups is None else self._pattern.expand(self._template, groups)
 
 
-def _filter(number: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
+def _compile_filter(index: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
     """The filter's pattern, and whether series must match it. Raises RuleError."""
-    field = f"seriesFilters[{number}]"
+    field = f"seriesFilters[{index}]"
     if bool(series_filter.matching) == bool(series_filter.not_matching):
         raise RuleError(f"{field}: exactly one of `is` and `isNot` is needed")
     pattern_text = series_filter.matching or series_filter.not_matching

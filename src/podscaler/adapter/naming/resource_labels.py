@@ -40,42 +40,44 @@ class ResourceLabels:
 
     def __init__(self, mapping: ResourceMapping, served_resources: ServedResources) -> None:
         self._served = served_resources
+        # the overrides, and what was derived from the template so far
         self._resources: dict[str, GroupResource | None] = {}
         self._labels: dict[GroupResource, str] = {}
         self._template: Template | None = None
         self._pattern: CapturingPattern | None = None
         if mapping.template:
-            self._template, self._pattern = _parsed(mapping.template)
+            self._template, self._pattern = _parse_template(mapping.template)
         for label, resource in mapping.overrides.items():
-            mapped = served_resources.find(resource)
-            if mapped is None:
+            mapped_resource = served_resources.find(resource)
+            if mapped_resource is None:
                 raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(resource))}")
-            self._resources[label] = mapped.resource
-            self._labels[mapped.resource] = label
+            self._resources[label] = mapped_resource.resource
+            self._labels[mapped_resource.resource] = label
 
     def find_resource(self, label: str) -> GroupResource | None:
         """The resource whose objects are named by the values of a label; None if there is none."""
         if label not in self._resources:
-            self._resources[label] = self._resource_of_form(label)
+            self._resources[label] = self._resource_by_template(label)
         return self._resources[label]
 
     def get_label(self, resource: GroupResource) -> str:
         """The label with the names of the objects of a (normalized) resource. Raises RuleError if there is none."""
         if resource not in self._labels:
-            self._labels[resource] = self._label_of_form(resource)
+            self._labels[resource] = self._label_by_template(resource)
         return self._labels[resource]
 
-    def _resource_of_form(self, label: str) -> GroupResource | None:
+    def _resource_by_template(self, label: str) -> GroupResource | None:
         """The resource of a label that has the form of the template; None if there is none."""
         groups = None if self._pattern is None else self._pattern.find_groups(label)
         if self._pattern is None or groups is None:
             return None
-        number = self._pattern.find_group_number("group")
-        resource = groups[self._pattern.find_group_number("resource") or 0]
-        mapped_resource = self._served.find(GroupResource("" if number is None else groups[number], resource))
+        group_number = self._pattern.find_group_number("group")  # None: the template has no .Group
+        group = "" if group_number is None else groups[group_number]
+        resource = groups[self._pattern.find_group_number("resource") or 0]  # never 0: `_parse_template` has checked it
+        mapped_resource = self._served.find(GroupResource(group, resource))
         return None if mapped_resource is None else mapped_resource.resource
 
-    def _label_of_form(self, resource: GroupResource) -> str:
+    def _label_by_template(self, resource: GroupResource) -> str:
         """The label of a resource by the template. Raises RuleError."""
         if self._template is None:
             raise RuleError(f"resources: no label of {resource} is known, and there is no template")
@@ -92,7 +94,7 @@ class ResourceLabels:
         return label
 
 
-def _parsed(template_text: str) -> tuple[Template, CapturingPattern]:
+def _parse_template(template_text: str) -> tuple[Template, CapturingPattern]:
     """The template of labels, and the pattern of labels of its form: `^kube_(?P<resource>.+?)$`. Raises RuleError."""
     try:
         template = Template(template_text)

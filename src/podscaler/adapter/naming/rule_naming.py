@@ -1,12 +1,11 @@
 """Compiles a rule of the configuration, so that it gives the metrics of its series and the queries for their values.
 
 `providers.metric_relisting` compiles the rules of a configuration with `compile_rules`, again whenever the resources of
-the API server have changed. A rule that cannot be used is logged with its position and skipped; the others are used.
+the API server have changed. A rule that cannot be used is skipped, and its error returned with its position.
 
 Source: prometheus-adapter v0.12.0. Differs: there, one rule that cannot be used ends the program.
 """
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,8 +16,6 @@ from podscaler.adapter.naming.queries import QueryTarget, QueryTemplate
 from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED, NAMESPACES, ResourceLabels
 from podscaler.adapter.naming.series import SeriesKind
 from podscaler.api.machinery.selectors import Selector
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

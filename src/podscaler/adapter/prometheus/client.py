@@ -1,8 +1,8 @@
 """Sends queries to Prometheus: instant queries, range queries, and lists of series.
 
 `providers.query_cache` and `providers.metric_relisting` use it, and `podscaler.cli.simulate.range_queries` for range
-queries. At most AT_ONCE requests run at the same time; each has a time limit from the moment that it is sent. Failures
-are PrometheusErrors; nothing is retried here, because the next request of an autoscaler does so.
+queries. At most CONCURRENT_REQUESTS requests run at the same time; each has a time limit from the moment that it is
+sent. Failures are PrometheusErrors; nothing is retried here, because the next request of an autoscaler does so.
 
 Source: documentation of Prometheus' HTTP API; prometheus-adapter v0.12.0.
 """
@@ -19,19 +19,19 @@ from podscaler.adapter.prometheus.responses import DOWN, PrometheusError, PromSe
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.kube.transport.transport import Request, Transport, TransportError
 
-AT_ONCE = 16
+CONCURRENT_REQUESTS = 16
 QUERY, RANGE, SERIES = "/api/v1/query", "/api/v1/query_range", "/api/v1/series"
 
 
 class MetricsDatabase(Protocol):
-    """What the adapter needs of Prometheus; `podscaler.testing.prometheus` has a fake."""
+    """The requests to Prometheus that the adapter makes; `podscaler.testing.prometheus` has a fake."""
 
     async def query(self, promql: str) -> QueryResult:
         """The result of an expression now. Raises PrometheusError."""
         ...
 
     async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
-        """The labels of the series that had a sample in the last seconds. Raises PrometheusError."""
+        """The labels of the series that had a sample in the last `max_age_s`. Raises PrometheusError."""
         ...
 
 
@@ -50,7 +50,7 @@ class PrometheusClient:
         self._clock = clock
         self._timeout_s = timeout_s
         self._uses_post = uses_post
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._request_slots = asyncio.Semaphore(CONCURRENT_REQUESTS)
 
     async def query(self, promql: str) -> QueryResult:
         """As in MetricsDatabase."""
@@ -72,6 +72,7 @@ class PrometheusClient:
         return responses.series(await self._data(SERIES, parameters))
 
     def _instant(self, ago_s: float) -> str:
+        """The instant `ago_s` seconds ago, as a parameter."""
         return f"{self._clock.now_ns() / NANOSECONDS - ago_s:.3f}"
 
     async def _data(self, path: str, parameters: list[tuple[str, str]]) -> msgspec.Raw:
@@ -81,7 +82,7 @@ class PrometheusClient:
         if self._uses_post:
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             request = Request("POST", path, "", encoded.encode(), headers, self._timeout_s)
-        async with self._gate:
+        async with self._request_slots:
             try:
                 response = await self._transport.request(request)
             except TransportError as error:

@@ -1,6 +1,6 @@
 """Decodes responses of Prometheus' HTTP API.
 
-Called by `prometheus.client`.
+Called by `prometheus.client`: `data_of` first, then `query_result`, `range_result` or `series` with its result.
 
 Source: documentation of Prometheus' HTTP API.
 Differs: a sample with a native histogram has the value 0, as in prometheus-adapter.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 DOWN, BAD_RESPONSE = "down", "bad_response"
+"""Kinds of our own: there was no response, or none that can be used."""
 REJECTED = frozenset({"bad_data", "execution"})
 """The types of errors about the expression itself."""
 
@@ -106,13 +107,13 @@ _VECTOR = msgspec.json.Decoder(list[_Sample])
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
 _MATRIX = msgspec.json.Decoder(list[_Matrix])
 _SERIES = msgspec.json.Decoder(list[dict[str, str]])
-_STATUSES = frozenset({400, 422, 503})
+_JSON_STATUSES = frozenset({400, 422, 503})
 """Besides 2xx, the statuses of responses in JSON."""
 
 
 def data_of(status: int, body: bytes) -> msgspec.Raw:
     """The data of a response. Raises PrometheusError."""
-    if status // 100 != 2 and status not in _STATUSES:
+    if status // 100 != 2 and status not in _JSON_STATUSES:
         raise PrometheusError(BAD_RESPONSE, f"unknown response code {status}")
     try:
         envelope = _ENVELOPE.decode(body)
@@ -139,7 +140,7 @@ def query_result(response_data: msgspec.Raw) -> QueryResult:
 
 def _sample(decoded: _Sample) -> PromSample:
     """A sample of a vector. Raises ValueError if its value is no number."""
-    at_s, number_text = decoded.value or (0.0, "0")
+    at_s, number_text = decoded.value or (0.0, "0")  # a native histogram has no `value`
     return PromSample(decoded.metric, float(number_text), at_s)
 
 

@@ -55,11 +55,11 @@ class AdapterTelemetry:
         self._errors = Gauge(f"{PREFIX}_rule_errors", "Errors of rules and of their last list.", registry=self.registry)
 
     def now_s(self) -> float:
-        """The beginning of a request, for `count_request`."""
+        """The time of the monotonic clock, for `began_s` of `count_request`."""
         return self._clock.monotonic_s()
 
     def count_request(self, group: str, code: int, began_s: float) -> None:
-        """Count a response; `group` is a served API group, or empty."""
+        """Count a response with its status and duration; `group` is a served API group, or empty for other paths."""
         self._requests.labels(group, str(code)).inc()
         self._request_time.labels(group).observe(self._clock.monotonic_s() - began_s)
 
@@ -72,7 +72,7 @@ class AdapterTelemetry:
         return generate_latest(self.registry)
 
     async def timed(self, endpoint: str, sending: Awaitable[T]) -> T:
-        """The result of a request to Prometheus, counted. Raises PrometheusError."""
+        """Await a request to Prometheus, and count it; returns its result. Raises PrometheusError."""
         began_s, outcome = self._clock.monotonic_s(), "success"
         try:
             return await sending

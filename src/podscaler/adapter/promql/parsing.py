@@ -151,10 +151,11 @@ class _Parser:
     def _take(self) -> PromToken:
         """Read the next token; at the end it is END again."""
         token = self.next
-        self._position += token is not END
+        if token is not END:
+            self._position += 1
         return token
 
-    def _takes(self, *token_texts: str) -> str:
+    def _take_if(self, *token_texts: str) -> str:
         """The next token's text if it is one of these marks or words, and is taken; else empty."""
         if self.next.kind in ("mark", "word") and self.next.text in token_texts:
             return self._take().text
@@ -162,7 +163,7 @@ class _Parser:
 
     def _expect(self, token_text: str) -> None:
         """Take this mark or word. Raises PromQLError if the next token is another one."""
-        if not self._takes(token_text):
+        if not self._take_if(token_text):
             raise PromQLError(f"expected {token_text!r}, found {self.next.text!r}")
 
     def expression(self, level: int) -> Expression:
@@ -171,28 +172,28 @@ class _Parser:
         if self._depth > DEPTH_MAX * (len(_LEVELS) + 1):
             raise PromQLError("the expression is nested too deep")
         left = self._unary() if level == len(_LEVELS) else self.expression(level + 1)
-        while level < len(_LEVELS) and (operator := self._takes(*_LEVELS[level])):
+        while level < len(_LEVELS) and (operator := self._take_if(*_LEVELS[level])):
             left = self._binary(operator, left, level + 1)
         self._depth -= 1
         return left
 
     def _binary(self, operator: str, left: Expression, level: int) -> BinaryOperation:
         """The operation of `left` and the expression behind the operator, with `bool`, `on(...)`, `group_left(...)`."""
-        is_bool, group = bool(self._takes("bool")), ""
-        matching, labels, copied = self._takes("on", "ignoring"), frozenset[str](), frozenset[str]()
+        is_bool, group = bool(self._take_if("bool")), ""
+        matching, labels, copied = self._take_if("on", "ignoring"), frozenset[str](), frozenset[str]()
         if matching:
             labels = self._labels()
-            group = self._takes("group_left", "group_right")
+            group = self._take_if("group_left", "group_right")
             if group and self.next.text == "(":
                 copied = self._labels()
         return BinaryOperation(operator, left, self.expression(level), matching, labels, copied, group, is_bool)
 
     def _unary(self) -> Expression:
         """An operand with its sign and its power; the sign is a multiplication with 1 or -1."""
-        if sign := self._takes("-", "+"):
+        if sign := self._take_if("-", "+"):
             return BinaryOperation("*", PromLiteral(f"{sign}1"), self._unary())
         base = self._postfix()
-        if self._takes("^"):
+        if self._take_if("^"):
             return self._binary("^", base, len(_LEVELS))
         return base
 
@@ -200,13 +201,13 @@ class _Parser:
         """An operand with the ranges, offsets and instants behind it."""
         operand = self._primary()
         while True:
-            if self._takes("["):
+            if self._take_if("["):
                 operand = self._range(operand)
                 continue
-            if self._takes("offset"):
-                self._takes("-", "+")
+            if self._take_if("offset"):
+                self._take_if("-", "+")
                 self._take_kind("duration", "number")
-            elif self._takes("@"):
+            elif self._take_if("@"):
                 self._skip_instant()
             else:
                 return operand
@@ -215,7 +216,7 @@ class _Parser:
     def _range(self, inner: Expression) -> TimeShift:
         """`[5m]`, or the subquery `[5m:1m]`, whose resolution does not matter here."""
         range_s = _seconds(self._take_kind("duration", "number").text)
-        is_plain = not self._takes(":")
+        is_plain = not self._take_if(":")
         if not is_plain and self.next.text != "]":
             self._take_kind("duration", "number")
         self._expect("]")
@@ -223,11 +224,11 @@ class _Parser:
 
     def _skip_instant(self) -> None:
         """What is behind `@`: `start()`, `end()` or a number; it does not matter here."""
-        if self._takes("start", "end"):
+        if self._take_if("start", "end"):
             self._expect("(")
             self._expect(")")
         else:
-            self._takes("-", "+")
+            self._take_if("-", "+")
             self._take_kind("number")
 
     def _take_kind(self, *kinds: str) -> PromToken:
@@ -255,14 +256,14 @@ class _Parser:
             return self._aggregation(token.text)
         if self.next == PromToken("mark", "("):
             return PromCall(token.text, self._arguments())
-        return VectorSelector(token.text, self._matchers() if self._takes("{") else ())
+        return VectorSelector(token.text, self._matchers() if self._take_if("{") else ())
 
     def _aggregation(self, operator: str) -> PromAggregation:
         """An aggregation, whose `by` or `without` is before or behind its arguments."""
-        modifier = self._takes("by", "without")
+        modifier = self._take_if("by", "without")
         labels = self._labels() if modifier else frozenset[str]()
         arguments = self._arguments()
-        if not modifier and (modifier := self._takes("by", "without")):
+        if not modifier and (modifier := self._take_if("by", "without")):
             labels = self._labels()
         return PromAggregation(operator, modifier, labels, arguments)
 
@@ -270,7 +271,7 @@ class _Parser:
         """The arguments in parentheses, separated by commas."""
         self._expect("(")
         arguments: list[Expression] = []
-        while not self._takes(")"):
+        while not self._take_if(")"):
             arguments.append(self.expression(0))
             if self.next.text != ")":
                 self._expect(",")
@@ -280,7 +281,7 @@ class _Parser:
         """The label names in parentheses."""
         self._expect("(")
         labels: set[str] = set()
-        while not self._takes(")"):
+        while not self._take_if(")"):
             labels.add(self._take_kind("word", "string").text)
             if self.next.text != ")":
                 self._expect(",")
@@ -289,9 +290,9 @@ class _Parser:
     def _matchers(self) -> tuple[tuple[str, str, str], ...]:
         """The (label, operator, value) of each matcher, up to the closing brace."""
         matchers: list[tuple[str, str, str]] = []
-        while not self._takes("}"):
+        while not self._take_if("}"):
             label = self._take_kind("word", "string").text
-            operator = self._takes("=", "!=", "=~", "!~")
+            operator = self._take_if("=", "!=", "=~", "!~")
             if not operator:
                 raise PromQLError(f"expected an operator behind {label!r}")
             matchers.append((label, operator, self._take_kind("string").text))

@@ -101,6 +101,7 @@ class CustomMetrics:
         mapped_resource = self._mapper.mapping.find(query.resource)
         if mapped_resource is None and is_list:
             raise _cannot_list(query, f"the API server does not serve {query.resource}")
+        # a request has a namespace if and only if the resource is namespaced
         if mapped_resource is not None and (mapped_resource.resource in CLUSTER_SCOPED) is not bool(query.namespace):
             metric_series = self._relisting.registry.custom.get(CustomMetric(mapped_resource.resource, query.metric))
             if metric_series is not None:
@@ -126,6 +127,7 @@ class CustomMetrics:
         except PrometheusError as error:
             log.error("%s of %s cannot be read from Prometheus: %s", query.metric, query.resource, error)
             raise protocols.fetch_error() from error
+        # of several samples of an object the last one counts, as in prometheus-adapter
         values = (_value(query, mapped_resource, name, samples[name][-1]) for name in names if name in samples)
         return [object_value for object_value in values if object_value is not None]
 

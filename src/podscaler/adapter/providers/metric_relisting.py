@@ -33,6 +33,7 @@ from podscaler.kube.transport.backoff import Backoff
 log = logging.getLogger(__name__)
 
 DISCOVERY_S = 600.0
+"""How often the resources of the API server are read again; at each list while a rule cannot be used."""
 
 
 class MetricRelisting:
@@ -102,7 +103,7 @@ class MetricRelisting:
         self._report([*discovery_errors, *self._rule_errors, *list_errors])
 
     async def _refresh_resources(self) -> list[str]:
-        """The error of the discovery, if there is one."""
+        """Read the resources of the API server again, if that is due; returns the error, if there is one."""
         now_s = self._clock.monotonic_s()
         if now_s - self._discovered_s < DISCOVERY_S and not self._rule_errors:
             return []
@@ -119,8 +120,8 @@ class MetricRelisting:
             return
         self._compiled_mapping = self._mapper.mapping
         self._rules, errors = self._compile_rules(self._config.rules)
-        self._external_rules, more = self._compile_rules(self._config.external_rules)
-        self._rule_errors = [*errors, *more]
+        self._external_rules, external_errors = self._compile_rules(self._config.external_rules)
+        self._rule_errors = [*errors, *external_errors]
 
     def _compile_rules(self, rules: Sequence[DiscoveryRule]) -> tuple[Sequence[RuleNaming], Sequence[str]]:
         return rule_naming.compile_rules(rules, self._mapper.mapping)

@@ -5,7 +5,7 @@ request.
 
 1. A batch (`naming.queries.BatchQuery`) serves all requests of a tick once it is there.
 2. It is sent as soon as the direct queries of a tick cost more than it does, by the ticks before from the first one on:
-   a query costs as much as QUERY_OBJECTS objects in a result.
+   a query costs as much as QUERY_COST_OBJECTS objects in a result.
 3. Where a batch fails, direct queries are sent, and no batch for FIRST_PAUSE_S, twice as long after each further
    failure, at most PAUSE_MAX_S: a batch may take too long, or have too many series, where direct queries do not. Where
    Prometheus rejects a batch, or its result has two values for an object, PAUSE_MAX_S passes at once.
@@ -30,12 +30,12 @@ from podscaler.base.lru import LRU
 
 log = logging.getLogger(__name__)
 
-QUERY_OBJECTS = 50
+QUERY_COST_OBJECTS = 50
 """The number of objects in a result that cost as much as a query without any."""
 FIRST_PAUSE_S, PAUSE_MAX_S = 30.0, 600.0
-MEMORY = 0.5
+LATEST_TICK_WEIGHT = 0.5
 """The weight of the latest tick in the expected cost."""
-BATCHES = 4096
+BATCHES_MAX = 4096
 """The number of batches whose cost is kept."""
 
 
@@ -69,7 +69,7 @@ class _BatchState:
         objects: in its last result.
         pause_s: the next pause.
         paused_until_s: it is not sent before.
-        down: the failure of a direct query that had no response, which counts until `down_until_s`; None: no failure.
+        down_error: the failure of a direct query that had no response, which counts until `down_until_s`, or None.
     """
 
     began_s: float
@@ -78,12 +78,12 @@ class _BatchState:
     objects: int = 0
     pause_s: float = FIRST_PAUSE_S
     paused_until_s: float = 0.0
-    down: PrometheusError | None = None
+    down_error: PrometheusError | None = None
     down_until_s: float = 0.0
 
     def begin_tick(self, now_s: float) -> None:
         """Update the expected cost by the tick that is over."""
-        self.expected_cost += MEMORY * (self.cost - self.expected_cost)
+        self.expected_cost += LATEST_TICK_WEIGHT * (self.cost - self.expected_cost)
         self.began_s, self.cost = now_s, 0
 
     def pause(self, now_s: float, error: PrometheusError | None = None) -> None:
@@ -94,7 +94,7 @@ class _BatchState:
 
     def note_down(self, now_s: float, error: PrometheusError) -> None:
         """End the pause after FAILURE_S, and let the failure count for so long."""
-        self.down = PrometheusError(error.kind, error.message)
+        self.down_error = PrometheusError(error.kind, error.message)
         self.down_until_s = self.paused_until_s = now_s + FAILURE_S
         self.pause_s = FIRST_PAUSE_S
 
@@ -106,17 +106,17 @@ class ObjectValues:
         cache: executes and shares the queries.
         clock: for ticks.
         batching: when batches are used.
-        several: whether an object may have several samples (containers).
+        has_several: whether an object may have several samples (containers).
     """
 
     def __init__(
-        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, several: bool = False
+        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, has_several: bool = False
     ) -> None:
         self._cache = cache
         self._clock = clock
         self._batching = batching
-        self._several = several
-        self._states: LRU[str, _BatchState] = LRU(BATCHES)
+        self._has_several = has_several
+        self._states: LRU[str, _BatchState] = LRU(BATCHES_MAX)
         self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
 
     async def samples(
@@ -128,7 +128,7 @@ class ObjectValues:
         """
         batch = template.find_batch(target, namespace) if self._batching is not Batching.NEVER else None
         if batch is not None:
-            grouped = await self._find_batch(batch, len(names))
+            grouped = await self._try_batch(batch, len(names))
             if grouped is not None:
                 namespace_key = namespace if batch.namespace_label else ""
                 return {name: grouped[namespace_key, name] for name in names if (namespace_key, name) in grouped}
@@ -138,36 +138,39 @@ class ObjectValues:
             samples_by_name.setdefault(sample.labels.get(target.resource_label, ""), []).append(sample)
         return samples_by_name
 
-    async def _find_batch(self, batch: BatchQuery, names: int) -> Grouped | None:
-        """The divided result of a batch; None where direct queries are to be sent."""
+    async def _try_batch(self, batch: BatchQuery, name_count: int) -> Grouped | None:
+        """The divided result of a batch; None where direct queries are to be sent (rules 2 and 3).
+
+        Counts the request in the costs of the tick, and sends the batch if that is cheaper.
+        """
         state = self._state(batch.promql)
-        state.cost += QUERY_OBJECTS + names
+        state.cost += QUERY_COST_OBJECTS + name_count
         if state.began_s < state.paused_until_s:
             return None
-        is_cheaper = max(state.cost, state.expected_cost) > QUERY_OBJECTS + max(state.objects, names)
+        is_cheaper = max(state.cost, state.expected_cost) > QUERY_COST_OBJECTS + max(state.objects, name_count)
         if not is_cheaper and self._batching is not Batching.ALWAYS and not self._cache.has(batch.promql):
             return None
         try:
-            batch_result = await self._vector(batch.promql)
+            batch_result = await self._query_vector(batch.promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
             if now_s >= state.paused_until_s:
                 log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
                 state.pause(now_s, error)
             return None
-        grouped, state.objects = self._divided(batch, batch_result), len(batch_result.samples)
-        if not self._several and len(grouped) < len(batch_result.samples):
+        grouped, state.objects = self._divide(batch, batch_result), len(batch_result.samples)
+        if not self._has_several and len(grouped) < len(batch_result.samples):  # two values for an object
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
         return grouped
 
-    def _divided(self, batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+    def _divide(self, batch: BatchQuery, batch_result: QueryResult) -> Grouped:
         """The samples of a result by object, from one division for all requests of a tick."""
         now_s = self._clock.monotonic_s()
-        divided_values = self._divisions.find(batch.promql, now_s)
-        if divided_values is not None and divided_values.result is batch_result:
-            return divided_values.grouped
+        kept_division = self._divisions.find(batch.promql, now_s)
+        if kept_division is not None and kept_division.result is batch_result:
+            return kept_division.grouped
         grouped, size = _grouped(batch, batch_result), len(batch_result.samples) + 1
         division, until_s = _Division(batch_result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
@@ -176,10 +179,10 @@ class ObjectValues:
     async def _query_directly(self, direct: str, batch: BatchQuery | None) -> QueryResult:
         """The result of a direct query, by rule 4 where it replaces a batch. Raises PrometheusError."""
         state = self._state(batch.promql) if batch is not None else None
-        if state is not None and state.down is not None and self._clock.monotonic_s() < state.down_until_s:
-            raise state.down
+        if state is not None and state.down_error is not None and self._clock.monotonic_s() < state.down_until_s:
+            raise state.down_error
         try:
-            return await self._vector(direct)
+            return await self._query_vector(direct)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
             if error.kind == DOWN and state is not None and now_s < state.paused_until_s:
@@ -197,7 +200,7 @@ class ObjectValues:
             state.begin_tick(now_s)
         return state
 
-    async def _vector(self, promql: str) -> QueryResult:
+    async def _query_vector(self, promql: str) -> QueryResult:
         """The result, which is a vector. Raises PrometheusError."""
         query_result = await self._cache.query(promql)
         if query_result.kind != "vector":

@@ -15,6 +15,7 @@ from podscaler.base.clock import Clock
 from podscaler.kube.transport.single_flight import SingleFlight
 
 FAILURE_S = 1.0
+"""How long a failure is returned for equal queries, at most."""
 SAMPLES_MAX = 200_000
 """Of all results that are kept: some 150 MiB with four labels each. A result itself counts as one."""
 
@@ -54,6 +55,7 @@ class QueryCache:
         try:
             query_result = await self._database.query(promql)
         except PrometheusError as error:
+            # a copy: the traceback of an exception that is raised again and again grows
             now_s, failure = self._clock.monotonic_s(), PrometheusError(error.kind, error.message)
             self._results.put(promql, failure, size=1, now_s=now_s, until_s=now_s + min(FAILURE_S, self.tick_s))
             raise

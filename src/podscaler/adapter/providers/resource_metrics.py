@@ -96,7 +96,8 @@ class ResourceMetrics:
         self._mapper = mapper
         self._objects = objects
         self._values = values
-        self._compiled: tuple[ServedResources, dict[str, _Compiled]] | None = None
+        self._compiled_for: ServedResources | None = None
+        self._compiled: dict[str, _Compiled] = {}
 
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
@@ -152,10 +153,11 @@ class ResourceMetrics:
 
     def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _Compiled]:
         """The rules, compiled for these resources. Raises RuleError."""
-        if self._compiled is None or self._compiled[0] is not served_resources:
-            pairs = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
-            self._compiled = served_resources, {name: _compile(rule, served_resources) for name, rule in pairs.items()}
-        return self._compiled[1]
+        if self._compiled_for is not served_resources:  # each discovery makes another object
+            rules_by_name = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
+            self._compiled = {name: _compile(rule, served_resources) for name, rule in rules_by_name.items()}
+            self._compiled_for = served_resources
+        return self._compiled
 
     async def _samples(
         self, compiled: _Compiled, resource: GroupResource, namespace: str, names: Sequence[str]
@@ -163,11 +165,11 @@ class ResourceMetrics:
         """The samples of objects. Raises PrometheusError, RuleError."""
         is_pod = resource == PODS
         target = QueryTarget(
-            "",
-            compiled.labels.get_label(resource),
-            compiled.labels.get_label(NAMESPACES) if is_pod else "",
-            selectors.EVERYTHING,
-            (compiled.container_label,) if is_pod else (),
+            series="",  # the templates of `resourceRules` name their series
+            resource_label=compiled.labels.get_label(resource),
+            namespace_label=compiled.labels.get_label(NAMESPACES) if is_pod else "",
+            selector=selectors.EVERYTHING,
+            extra_group_by=(compiled.container_label,) if is_pod else (),
         )
         template = compiled.of_containers if is_pod else compiled.of_nodes
         return await self._values.samples(template, target, namespace, names)
@@ -183,7 +185,7 @@ class ResourceMetrics:
         by_container: dict[str, dict[str, Quantity]] = {}
         samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
         for name, own_samples in samples.items():
-            for sample in own_samples if resource == PODS else own_samples[:1]:
+            for sample in own_samples if resource == PODS else own_samples[:1]:  # a node has one value
                 label = compiled[name].container_label
                 container = sample.labels.get(label, "") if resource == PODS else ""
                 quantity = _find_quantity(sample, _FORMATS[name])
@@ -202,6 +204,7 @@ class ResourceMetrics:
 
 
 def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
+    """The amount of a sample, 0 for NaN and negative values; None if it is no quantity."""
     amount = sample.value if sample.value > 0 else 0.0
     return protocols.find_quantity(amount, form)
 

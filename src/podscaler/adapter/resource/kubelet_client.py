@@ -61,15 +61,15 @@ class KubeletClient:
         except (UsageError, ValueError) as error:
             raise KubeletError(f"GET {target.server}{target.path}: {error}") from error
 
-    async def keep(self, servers: Iterable[str]) -> None:
+    async def close_others(self, servers: Iterable[str]) -> None:
         """Close the connections to all servers but these."""
         kept_servers = set(servers)
-        for server in [transport for transport in self._transports if transport not in kept_servers]:
+        for server in [server for server in self._transports if server not in kept_servers]:
             await self._transports.pop(server).close()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.keep(())
+        await self.close_others(())
 
     async def _scrape(self, target: KubeletTarget) -> NodePoints:
         """The points of one kubelet. Raises KubeletError, TransportError."""
@@ -85,7 +85,7 @@ class KubeletClient:
 
 
 async def _feed(parser: NodePointsParser, response: ResponseStream) -> None:
-    """Parse the response. Raises ValueError, StatusError."""
+    """Parse the response. Raises ValueError for one that is too long or invalid, TransportError if it breaks off."""
     size_bytes = 0
     async for lines in response.batches():
         size_bytes += sum(len(line) + 1 for line in lines)

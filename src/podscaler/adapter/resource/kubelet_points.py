@@ -30,6 +30,7 @@ VALUE_MAX: Final = 2.0**53
 """Of seconds and of bytes: 8 PiB of memory, and CPU time of 285 million core years; larger floats lose whole units."""
 SKEW_MAX_S: Final = 3600
 """Between the clocks of the node and of the adapter; kubelets report samples of the last minute."""
+_MILLISECOND_NS: Final = 1_000_000
 _NODE_CPU, _NODE_MEMORY = b"node_cpu_usage_seconds_total", b"node_memory_working_set_bytes"
 _CPU, _MEMORY = b"container_cpu_usage_seconds_total", b"container_memory_working_set_bytes"
 _STARTED = b"container_start_time_seconds"
@@ -103,7 +104,7 @@ class NodePointsParser:
                 if line.strip() and not line.lstrip().startswith(b"#"):
                     raise ValueError(f"{_line_text(line)} is no sample")
             elif name[0] in _METRICS:
-                self._read(name[0], line, name.end())
+                self._add_sample(name[0], line, name.end())
 
     def points(self) -> NodePoints:
         """The points of all lines so far."""
@@ -116,7 +117,7 @@ class NodePointsParser:
         complete = {key: containers for key, containers in pods.items() if key not in incomplete}
         return NodePoints(self._node if self._node.is_complete else None, complete)
 
-    def _read(self, name: bytes, line: bytes, end: int) -> None:
+    def _add_sample(self, name: bytes, line: bytes, end: int) -> None:
         """Take the sample of a line; its labels begin behind the metric's name, at `end`. Raises ValueError."""
         sample = _SAMPLE.fullmatch(line, end)
         if sample is None:
@@ -128,15 +129,15 @@ class NodePointsParser:
             raise ValueError(f"{_line_text(line)} has no number") from None
         if not 0 <= value <= VALUE_MAX:
             return
-        at_ns = self._scraped_ns if milliseconds is None else int(milliseconds) * 1_000_000
+        at_ns = self._scraped_ns if milliseconds is None else int(milliseconds) * _MILLISECOND_NS
         if abs(at_ns - self._scraped_ns) > SKEW_MAX_S * NANOSECONDS:
             return
         if name in _CONTAINER_METRICS:
-            self._read_container(name, labels or b"", value, at_ns)
+            self._add_container_sample(name, labels or b"", value, at_ns)
         else:
             self._node = _with_value(self._node, is_cpu=name == _NODE_CPU, value=value, at_ns=at_ns)
 
-    def _read_container(self, name: bytes, labels: bytes, value: float, at_ns: int) -> None:
+    def _add_container_sample(self, name: bytes, labels: bytes, value: float, at_ns: int) -> None:
         """Take a sample of a container; one without namespace, pod or container name is skipped. Raises ValueError."""
         values_by_label = {label.decode(): _unescaped(label_value) for label, label_value in _LABEL.findall(labels)}
         key = values_by_label.get("namespace", ""), values_by_label.get("pod", ""), values_by_label.get("container", "")

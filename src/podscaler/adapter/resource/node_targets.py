@@ -100,9 +100,9 @@ class KubeletTarget:
 def parse_address_types(types_text: str) -> tuple[str, ...]:
     """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
     types = tuple(type_name.strip() for type_name in types_text.split(",") if type_name.strip())
-    for type_ in types:
-        if type_ not in ADDRESS_TYPES:
-            raise ValueError(f'"{type_}" is none of {", ".join(ADDRESS_TYPES)}')
+    for type_name in types:
+        if type_name not in ADDRESS_TYPES:
+            raise ValueError(f'"{type_name}" is none of {", ".join(ADDRESS_TYPES)}')
     if not types:
         raise ValueError("must have at least one type of addresses")
     return types

@@ -1,6 +1,6 @@
 """Scrapes the kubelets of all nodes once in each resolution, and stores what they report.
 
-`KubeletScraper.run` works until it is cancelled. At most SCRAPES_AT_ONCE kubelets are read at once, each with a
+`KubeletScraper.run` works until it is cancelled. At most CONCURRENT_SCRAPES kubelets are read at once, each with a
 time-out of its own, so that nodes that do not answer delay no others for longer than that. A failure is logged when its
 text changes, and once when the node works again. An unexpected error counts as one of its node, too, logged with its
 traceback and counted.
@@ -27,7 +27,7 @@ from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 log = logging.getLogger(__name__)
 
-SCRAPES_AT_ONCE: Final = 64
+CONCURRENT_SCRAPES: Final = 64
 NODES: Final = "/api/v1/nodes"
 _NODE: Final = msgspec.json.Decoder(ScrapedNode)
 
@@ -70,7 +70,7 @@ class KubeletScraper:
         self._addressing = addressing
         self._resolution_s = resolution_s
         self._failures: dict[str, str] = {}
-        self._gate = asyncio.Semaphore(SCRAPES_AT_ONCE)
+        self._scrape_slots = asyncio.Semaphore(CONCURRENT_SCRAPES)
         self.rounds = 0
         """The number of complete rounds; without one, nothing is known."""
         self.unexpected_errors = 0
@@ -90,7 +90,7 @@ class KubeletScraper:
         async with asyncio.TaskGroup() as tasks:
             for name, target in targets.items():
                 tasks.create_task(self._scrape_node(name, target))
-        await self._client.keep(target.server for target in targets.values())
+        await self._client.close_others(target.server for target in targets.values())
         names = {node.metadata.name for node in self._nodes()}
         self._storage.drop_stale(self._clock.now_ns(), names)
         self._failures = {name: failure for name, failure in self._failures.items() if name in names}
@@ -107,7 +107,7 @@ class KubeletScraper:
     async def _scrape_node(self, name: str, target: KubeletTarget) -> None:
         """Scrape one kubelet and store its points; a failure is reported and ends nothing else."""
         try:
-            async with self._gate:
+            async with self._scrape_slots:
                 points = await self._client.read(target)
             self._storage.store(name, points, self._clock.now_ns())
         except KubeletError as error:

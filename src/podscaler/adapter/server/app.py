@@ -20,7 +20,7 @@ from podscaler.base.errors import StatusError, UsageError
 
 log = logging.getLogger(__name__)
 
-READ = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -74,15 +74,15 @@ class AdapterServer:
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         """The response to a request, which is counted."""
         began_s = self._telemetry.now_s()
-        response, group = await self._answered(request), ""
+        response, group = await self._respond_or_error(request), ""
         segments = request.path.split("/", 3)
         if len(segments) > 2 and segments[1] == "apis" and segments[2] in self._apis:
             group = segments[2]
         self._telemetry.count_request(group, response.status, began_s)
         return response
 
-    async def _answered(self, request: web.BaseRequest) -> web.Response:
-        """The response to a request; errors become a Status."""
+    async def _respond_or_error(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request; errors become a Status. Raises nothing but CancelledError."""
         try:
             info = request_info.parse(request.method, request.rel_url.raw_path, request.rel_url.raw_query_string)
             rejection = await self._access.check(request, info)
@@ -97,7 +97,7 @@ class AdapterServer:
 
     async def _respond_authorized(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
         """The response to a request that is authorized. Raises StatusError."""
-        if request.method not in READ:
+        if request.method not in READ_METHODS:
             raise StatusError(
                 "the server does not allow this method on the requested resource",
                 code=405,
@@ -115,7 +115,7 @@ class AdapterServer:
         return responses.of_object(await self.object(info))
 
     async def object(self, info: RequestInfo) -> discovery.Object:
-        """The object or document of a request. Raises StatusError."""
+        """The object or document of a request that is authorized. Raises StatusError."""
         if info.is_resource_request:
             api = self._apis.get(info.attributes.group)
             if api is None or info.attributes.version not in api.versions:

@@ -6,7 +6,7 @@
 Source: the custom metrics API server library, whose errors these are; prometheus-adapter v0.12.0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from podscaler.adapter.config.rules import GroupResource
@@ -62,14 +62,14 @@ class CustomMetricsApi:
         metric = attributes.subresource
         if namespace and resource == "metrics" and name and not metric:  # a metric of the namespace itself
             namespace, resource, name, metric = "", str(NAMESPACES), namespace, name
-        elif len(request.parts) != 3:
+        elif len(request.parts) != 3:  # RESOURCE/NAME/METRIC
             raise responses.no_such_path()
-        selector = parse_selector(request.parameters.get("metricLabelSelector", ""), _internal)
-        objects = parse_selector(request.parameters.get("labelSelector", ""), bad_selector)
+        selector = parse_selector(request.parameters.get("metricLabelSelector", ""), _internal_error)
+        object_selector = parse_selector(request.parameters.get("labelSelector", ""), bad_selector)
         plural, _, group = resource.partition(".")
         query = CustomMetricQuery(namespace, GroupResource(group, plural), metric, selector)
         if name == ALL_OBJECTS:
-            values = await self._metrics.of_objects(query, objects)
+            values = await self._metrics.of_objects(query, object_selector)
         else:
             values = [await self._metrics.of_object(query, name)]
         return self._list(attributes.version, metric, selector, values)
@@ -93,7 +93,7 @@ def _api_resource(metric: CustomMetric) -> Object:
     }
 
 
-def parse_selector(selector_text: str, make_error: Any) -> Selector:
+def parse_selector(selector_text: str, make_error: Callable[[str], StatusError]) -> Selector:
     """The selector in a parameter. Raises the StatusError that `make_error` returns for the cause."""
     try:
         return selectors.parse(selector_text)
@@ -106,7 +106,7 @@ def bad_selector(cause: str) -> StatusError:
     return StatusError(cause, code=400, reason="BadRequest")
 
 
-def _internal(cause: str) -> StatusError:
+def _internal_error(cause: str) -> StatusError:
     """500, as the library has it for the selector of a metric."""
     return StatusError(cause, code=500)
 
@@ -127,12 +127,12 @@ def label_selector(selector: Selector) -> Object | None:
 def _expression(requirement: Requirement) -> Object:
     """A requirement as an element of `matchExpressions`. Raises StatusError 500 for an operator that it lacks."""
     if requirement.operator not in _EXPRESSIONS:
-        raise _internal(f'"{requirement.operator}" is not supported in label selectors')
+        raise _internal_error(f'"{requirement.operator}" is not supported in label selectors')
     values = {"values": sorted(requirement.values)} if requirement.values else {}
     return {"key": requirement.key, "operator": _EXPRESSIONS[requirement.operator], **values}
 
 
-def _described(object_value: ObjectValue) -> Mapping[str, str]:
+def _object_reference(object_value: ObjectValue) -> Mapping[str, str]:
     """The reference to the object that a value describes."""
     namespace_field = {"namespace": object_value.namespace} if object_value.namespace else {}
     return {
@@ -146,7 +146,7 @@ def _described(object_value: ObjectValue) -> Mapping[str, str]:
 def _item_v1beta1(object_value: ObjectValue, metric: str, selector: Object | None) -> Object:
     """An item in v1beta1."""
     return {
-        "describedObject": _described(object_value),
+        "describedObject": _object_reference(object_value),
         "metricName": metric,
         "timestamp": rfc3339(object_value.at_ns),
         "value": str(object_value.quantity),
@@ -157,7 +157,7 @@ def _item_v1beta1(object_value: ObjectValue, metric: str, selector: Object | Non
 def _item_v1beta2(object_value: ObjectValue, metric: str, selector: Object | None) -> Object:
     """An item in v1beta2."""
     return {
-        "describedObject": _described(object_value),
+        "describedObject": _object_reference(object_value),
         "metric": {"name": metric, "selector": selector},
         "timestamp": rfc3339(object_value.at_ns),
         "value": str(object_value.quantity),

@@ -52,15 +52,23 @@ def parse(method: str, path: str, query: str) -> RequestInfo:
     if len(segments) < 4 or segments[0] != "apis":
         return RequestInfo(path_text, AccessAttributes(verb, path_text), (), parameters)
     group, version, *parts = segments[1:]
-    namespace, parts = _namespace(parts)
+    namespace, parts = _split_namespace(parts)
     resource, name, subresource = [*parts, "", "", ""][:3]
     if not name and verb == "get":
         verb = "watch" if parameters.get("watch") in ("true", "1") else "list"
-    attributes = AccessAttributes(verb, "", group, version, namespace, resource, subresource, name)
+    attributes = AccessAttributes(
+        verb,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        subresource=subresource,
+        name=name,
+    )
     return RequestInfo(path_text, attributes, parts, parameters)
 
 
-def _namespace(parts: list[str]) -> tuple[str, list[str]]:
+def _split_namespace(parts: list[str]) -> tuple[str, list[str]]:
     """The namespace of a resource, and the parts behind it."""
     if parts[0] != "namespaces" or len(parts) < 2:
         return "", parts

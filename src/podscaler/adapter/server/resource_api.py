@@ -8,7 +8,7 @@ Source: metrics-server, whose API code prometheus-adapter uses. Differs: there a
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.resource_labels import NODES, PODS
@@ -53,15 +53,17 @@ class ResourceMetricsApi:
         """The object or list of a request. Raises StatusError."""
         attributes = request.attributes
         resource = {"pods": PODS, "nodes": NODES}.get(attributes.resource)
-        needs_namespace = resource == PODS and bool(attributes.name)
-        is_scoped = bool(attributes.namespace) if needs_namespace else resource == PODS or not attributes.namespace
-        if resource is None or not is_scoped or len(request.parts) > 2:
+        if resource == PODS:
+            is_path = bool(attributes.namespace) or not attributes.name  # one pod needs its namespace
+        else:
+            is_path = resource == NODES and not attributes.namespace
+        if resource is None or not is_path or len(request.parts) > 2:
             raise responses.no_such_path()
         if attributes.name:
-            return await self._one(resource, attributes.namespace, attributes.name)
-        return await self._several(resource, attributes.namespace, request.parameters)
+            return await self._respond_object(resource, attributes.namespace, attributes.name)
+        return await self._respond_list(resource, attributes.namespace, request.parameters)
 
-    async def _one(self, resource: GroupResource, namespace: str, name: str) -> Object:
+    async def _respond_object(self, resource: GroupResource, namespace: str, name: str) -> Object:
         """The usage of one pod or node. Raises StatusError 404."""
         described = await self._metrics.find_object(resource, namespace, name)
         if described is None:
@@ -72,15 +74,15 @@ class ResourceMetricsApi:
             raise _not_found(_KINDS[resource].lower(), GROUP, object_text)
         return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._item(resource, usage)}
 
-    async def _several(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
+    async def _respond_list(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
         """The usage of the pods or nodes that the selectors match."""
         selector = custom_api.parse_selector(parameters.get("labelSelector", ""), custom_api.bad_selector)
-        fields = _fields(parameters.get("fieldSelector", ""))
+        terms = _parse_fields(parameters.get("fieldSelector", ""))
         if resource == PODS:
             usages = await self._metrics.of_pods(namespace, selector)
         else:
             usages = await self._metrics.of_nodes(selector)
-        items = [self._item(resource, usage) for usage in usages if _matches(usage, fields)]
+        items = [self._item(resource, usage) for usage in usages if _matches(usage, terms)]
         kind = f"{_KINDS[resource]}List"
         return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
 
@@ -106,22 +108,30 @@ class ResourceMetricsApi:
         }
 
 
-def _fields(selector_text: str) -> Sequence[tuple[str, bool, str]]:
-    """The terms of a field selector: field, whether it must be equal, and value. Raises StatusError 400."""
-    terms: list[tuple[str, bool, str]] = []
+class _FieldTerm(NamedTuple):
+    """A term of a field selector: `name` or `namespace`, the compared text, and whether it must be equal."""
+
+    name: str
+    compared: str
+    is_equal: bool
+
+
+def _parse_fields(selector_text: str) -> Sequence[_FieldTerm]:
+    """The terms of a field selector. Raises StatusError 400."""
+    terms: list[_FieldTerm] = []
     for term in filter(None, selector_text.split(",")):
         match = _FIELD.fullmatch(term)
         if match is None:
             raise custom_api.bad_selector(f"the field selector {term!r} is not supported")
         field_path, operator, field_value = match.groups()
-        terms.append((field_path.removeprefix("metadata."), operator != "!=", field_value))
+        terms.append(_FieldTerm(field_path.removeprefix("metadata."), field_value, is_equal=operator != "!="))
     return terms
 
 
-def _matches(usage: Usage, fields: Sequence[tuple[str, bool, str]]) -> bool:
-    """Whether a pod or node matches all terms of a field selector, as `_fields` returns them."""
+def _matches(usage: Usage, terms: Sequence[_FieldTerm]) -> bool:
+    """Whether a pod or node matches all terms of a field selector."""
     values = {"name": usage.described.metadata.name, "namespace": usage.described.metadata.namespace}
-    return all((values[name] == compared) is is_equal for name, is_equal, compared in fields)
+    return all((values[term.name] == term.compared) is term.is_equal for term in terms)
 
 
 def _not_found(resource: str, group: str, name: str) -> StatusError:

@@ -47,7 +47,8 @@ def of_error(error: StatusError) -> web.Response:
 
 def of_access_error(error: AccessError) -> web.Response:
     """The response to a request that is not allowed."""
-    details = error.details if error.details is not None or error.code != 403 else {}
+    # as upstream, a 403 has `details` in any case
+    details = {} if error.details is None and error.code == 403 else error.details
     return of_error(StatusError(error.message, code=error.code, reason=error.reason, details=details))
 
 
