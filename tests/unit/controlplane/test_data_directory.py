@@ -74,14 +74,14 @@ def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path, monkeypatch: p
     """The directory, or a secret in it, of another user: a sentence, and nothing is changed."""
     directory = used(tmp_path / "data")
     (directory / "token").touch(mode=0o600)
-    real = Path.lstat
+    real = Path.stat
 
-    def lstat(path: Path) -> os.stat_result:
-        found = list(real(path))
+    def other_owner(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = list(real(path, follow_symlinks=follow_symlinks))
         found[stat.ST_UID] += path == directory / name
         return os.stat_result(found)
 
-    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(Path, "stat", other_owner)
     user = os.geteuid()
     with pytest.raises(UsageError) as refused:
         open_journal(directory)

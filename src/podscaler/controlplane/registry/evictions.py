@@ -20,8 +20,11 @@ from podscaler.controlplane.storage.options import DeleteOptions, UpdateOptions
 
 PODS = "pods"
 BUDGETS = "poddisruptionbudgets.policy"
-MAX_DISRUPTED_PODS = 2000
-"""How many evictions of one budget may wait until the disruption controller has seen their pods deleted."""
+DISRUPTED_PODS_MAX = 2000
+"""How many evictions of one budget may wait until the disruption controller has seen their pods deleted.
+
+As upstream one more is accepted.
+"""
 _RETRY_AFTER_S = 10
 """When a client may try again if the status of the budget is not up to date."""
 _VIOLATION_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -65,8 +68,8 @@ async def _mark_disrupted(
     preconditions = options.preconditions
     is_met = False
 
-    def change(pod: Object) -> Object:
-        nonlocal is_met
+    def mark(pod: Object) -> Object:
+        nonlocal is_met  # of the last attempt, whose result is stored
         metadata = pod["metadata"]
         is_same_uid = preconditions.uid in ("", metadata["uid"])
         is_met = is_same_uid and preconditions.resource_version in ("", metadata["resourceVersion"])
@@ -75,7 +78,7 @@ async def _mark_disrupted(
         return pod
 
     update = UpdateOptions("status", author=None)
-    marked = await objects.update(PODS, namespace, name, change, options=update)
+    marked = await objects.update(PODS, namespace, name, mark, options=update)
     if not (is_met and preconditions.resource_version):
         return options
     return replace(options, preconditions=replace(preconditions, resource_version=str(marked.revision)))
@@ -95,7 +98,7 @@ def _set_disruption_target(conditions: list[Object], now: str) -> None:
 
 
 def _is_unprotected(pod: Object) -> bool:
-    """Whether budgets do not apply: the pod is not running, or is being deleted already."""
+    """Whether budgets do not apply: the pod has ended or not started, or is being deleted already."""
     phase = (pod.get("status") or {}).get("phase", "")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -129,15 +132,15 @@ def _needs_no_disruption(pod: Object, budget: Object) -> bool:
 async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, now_ns: int, is_dry_run: bool) -> None:
     """Lower disruptionsAllowed in the budget's status and add the pod to disruptedPods.
 
-    Raises StatusError 403, 404, 429.
+    Raises StatusError 403, 404, 429, and as every write of `objects`.
     """
     budget_kind = objects.resource(BUDGETS)
 
-    def change(budget: Object) -> Object:
+    def use_one(budget: Object) -> Object:
         status = budget.setdefault("status", {})
         _check_budget(budget)
         disrupted = status.setdefault("disruptedPods", {})
-        if len(disrupted) > MAX_DISRUPTED_PODS:
+        if len(disrupted) > DISRUPTED_PODS_MAX:
             raise api_errors.forbidden(
                 budget_kind, budget_name, "DisruptedPods map too big - too many evictions not confirmed"
             )
@@ -146,7 +149,7 @@ async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, no
         return budget
 
     update = UpdateOptions("status", dry_run=is_dry_run)
-    await objects.update(BUDGETS, pod["metadata"]["namespace"], budget_name, change, options=update)
+    await objects.update(BUDGETS, pod["metadata"]["namespace"], budget_name, use_one, options=update)
 
 
 def _check_budget(budget: Object) -> None:

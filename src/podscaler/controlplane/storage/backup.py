@@ -132,6 +132,6 @@ def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
 
 def _credentials(directory: Path) -> Iterator[str]:
     """The paths of the files with credentials, relative to the directory; some may not exist."""
-    yield from data_directory.CREDENTIALS
+    yield from data_directory.CONNECTION_FILES
     certificates = sorted((directory / data_directory.CERTIFICATES).rglob("*.pem"))
     yield from (str(path.relative_to(directory)) for path in certificates)

@@ -25,10 +25,13 @@ MARKER = "cluster"
 DATABASE = "objects.sqlite"
 DATABASE_FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 CERTIFICATES = "certificates"
-CREDENTIALS = ("service-account.key", "token", "port", "address-block")
-"""Small files that a backup contains besides CERTIFICATES, so that earlier kubeconfigs and tokens stay valid."""
+CONNECTION_FILES = ("service-account.key", "token", "port", "address-block")
+"""The key of tokens, the administrator's token, the port and the addresses of a cluster.
 
-_PRIVATE_NAMES = (*DATABASE_FILES, *CREDENTIALS, CERTIFICATES, LOCK, MARKER, "kubeconfig", "autoscaler.kubeconfig")
+A backup contains them besides CERTIFICATES, so that earlier kubeconfigs and tokens stay valid.
+"""
+
+_PRIVATE_NAMES = (*DATABASE_FILES, *CONNECTION_FILES, CERTIFICATES, LOCK, MARKER, "kubeconfig", "autoscaler.kubeconfig")
 _PERMISSIONS_OF_OTHERS = 0o077
 
 logger = logging.getLogger(__name__)
@@ -101,12 +104,10 @@ def _lock(lock_descriptor: int, directory: Path) -> None:
 
 def check_owner(path: Path) -> None:
     """Raise UsageError if `path` belongs to another user than this process; OSError if it is not accessible."""
-    owner, user = path.lstat().st_uid, os.geteuid()  # user ids
-    if path.is_symlink():
-        owner = path.stat().st_uid
-    if owner != user:
+    owner_uid, own_uid = path.stat().st_uid, os.geteuid()  # of a symbolic link, its target counts
+    if owner_uid != own_uid:
         raise UsageError(
-            f"{path} belongs to user {owner}, and podscaler runs as user {user}: "
+            f"{path} belongs to user {owner_uid}, and podscaler runs as user {own_uid}: "
             "run it as the owner, or name another data directory."
         )
 
@@ -137,9 +138,9 @@ def _restrict_permissions(directory: Path) -> None:
         check_owner(path)
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & _PERMISSIONS_OF_OTHERS:
-            private = mode & ~_PERMISSIONS_OF_OTHERS
-            path.chmod(private)
-            logger.warning("%s was open to other users (mode %04o), and is %04o now", path, mode, private)
+            private_mode = mode & ~_PERMISSIONS_OF_OTHERS
+            path.chmod(private_mode)
+            logger.warning("%s was open to other users (mode %04o), and is %04o now", path, mode, private_mode)
 
 
 def _private_files(directory: Path) -> Iterator[Path]:

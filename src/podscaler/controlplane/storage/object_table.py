@@ -1,8 +1,8 @@
 """Holds the current objects of one kind in memory, indexed by key (sorted) and by the uid of the owner.
 
-`storage.store` updates a `Table` when a commit is durable; lists read it by namespace, the garbage collector by owner.
-The cost of a read is proportional to its result (plus a binary search for lists); a write costs one binary search in
-the keys.
+`storage.store` has a `Table` for each kind, and updates it when a commit is durable; lists read it by namespace, the
+garbage collector by owner. The cost of a read is proportional to its result (plus a binary search for lists); a write
+costs one binary search in the keys.
 """
 
 from bisect import bisect_left, insort
@@ -17,7 +17,7 @@ class Table:
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._keys: list[str] = []
-        self._keys_by_owner: dict[str, dict[str, None]] = {}
+        self._keys_by_owner: dict[str, dict[str, None]] = {}  # the inner dict is a set that keeps its order
 
     def __len__(self) -> int:
         """The number of objects."""
@@ -40,7 +40,7 @@ class Table:
         return [self._entries[key] for key in self._keys_by_owner.get(uid, ())]
 
     def put(self, entry: Entry) -> None:
-        """Make `entry` the current version of its key."""
+        """Make `entry` the current version of its key, in place of an earlier one."""
         previous = self._entries.get(entry.key)
         if previous is None:
             insort(self._keys, entry.key)
@@ -56,7 +56,7 @@ class Table:
         self._unindex_owners(entry)
 
     def fill(self, entries: Iterable[Entry]) -> None:
-        """Load the initial entries, in any order; faster than `put` for each."""
+        """Load the initial entries into an empty table, in any order; faster than `put` for each."""
         self._entries = {entry.key: entry for entry in entries}
         self._keys = sorted(self._entries)
         for entry in self._entries.values():

@@ -1,7 +1,8 @@
 """Defines the options of list, watch, update and delete requests, as plain dataclasses.
 
-The HTTP handlers fill them from query and body, `registry.Objects` reads them. Versions, selectors and policies are not
-validated here: they are as the client sent them, so that `Objects` raises kube-apiserver's errors in its order.
+The HTTP handlers fill them from query and body, controllers state what they need; `registry.objects.Objects` reads
+them. Versions, selectors and policies are not validated here: they are as the client sent them, so that `Objects`
+raises kube-apiserver's errors in its order.
 """
 
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Author:
 
 
 SERVER = Author("kube-apiserver")
-"""The API server itself: the default author."""
+"""The API server itself: the default author, of the control plane's own writes."""
 
 
 @dataclass(frozen=True, slots=True)

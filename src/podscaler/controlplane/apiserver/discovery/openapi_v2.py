@@ -27,6 +27,7 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
 _PARAMETER = "fieldValidation"
+"""The only parameter of operations that the document has: kubectl looks for it."""
 
 _INFO = {"title": "Kubernetes", "version": "v1.37.0"}
 _PACKAGE = "openapi.v2"
@@ -189,11 +190,11 @@ def _to_any(value: Any) -> dict[str, str]:
 
 
 def _fill_message(message: Any, values: Mapping[str, Any]) -> None:
-    """Set the fields of a protobuf message from nested dicts and lists."""
+    """Set the fields of a protobuf message from nested dicts (messages) and lists (repeated fields)."""
     for name, value in values.items():
         if isinstance(value, dict):
             submessage = getattr(message, name)
-            submessage.SetInParent()
+            submessage.SetInParent()  # an empty one is present, too
             _fill_message(submessage, value)
         elif isinstance(value, list) and value and isinstance(value[0], str):
             getattr(message, name).extend(value)

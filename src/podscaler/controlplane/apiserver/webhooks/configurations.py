@@ -1,7 +1,7 @@
 """Indexes the webhooks of the stored configurations, in the order in which they are called.
 
-`webhook_admission` reads the index for every write; commits update it, so that no write lists configurations.
-`admission_policies` makes a `Webhook` of each policy, for `matching`.
+`webhook_admission` makes the index by `watch_webhooks`, and reads it for every write; commits update it, so that no
+write lists configurations. `admission_policies` makes a `Webhook` of each policy, so that `matching` treats both alike.
 
 Source: kube-apiserver's configuration managers: configurations by name, their webhooks in the order of the list.
 """
@@ -20,6 +20,7 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 
 MUTATING = webhookconfiguration.MUTATING.key
 VALIDATING = webhookconfiguration.VALIDATING.key
+"""The two resources of configurations, as `Resource.key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Webhook:
     """One webhook of a configuration.
 
     Attributes:
-        identity: the name of the configuration and the position in it.
-        source: the webhook as it is stored.
+        identity: the name of the configuration and the index in it, for the order of calls and for comparisons.
+        source: the webhook as it is stored, a JSON object.
         authority: the PEM of the certificate authorities; empty: those of the host.
         namespaces, labels: the selectors of namespaces and of objects.
     """
@@ -52,7 +53,7 @@ class Webhook:
 
 @dataclass(slots=True)
 class WebhookIndex:
-    """The webhooks of all configurations.
+    """The webhooks of all configurations; `sort` is to be called after `put`.
 
     Attributes:
         mutating, validating: the webhooks in calling order, which `sort` renews.
@@ -64,33 +65,35 @@ class WebhookIndex:
         default_factory=lambda: {MUTATING: {}, VALIDATING: {}}
     )
 
-    def put(self, kind: str, configuration: Object) -> None:
-        """Add a configuration of the kind MUTATING or VALIDATING, or replace it."""
+    def put(self, resource_key: str, configuration: Object) -> None:
+        """Add a configuration of MUTATING or VALIDATING, or replace it."""
         name = configuration["metadata"]["name"]
         webhooks = configuration.get("webhooks") or []
-        self._configurations[kind][name] = [_webhook((name, index), source) for index, source in enumerate(webhooks)]
+        self._configurations[resource_key][name] = [
+            _webhook((name, index), source) for index, source in enumerate(webhooks)
+        ]
 
     def sort(self) -> None:
         """Renew the lists after changes."""
         self.mutating = self._in_calling_order(MUTATING)
         self.validating = self._in_calling_order(VALIDATING)
 
-    def _in_calling_order(self, kind: str) -> list[Webhook]:
-        """The webhooks of one kind: configurations by name, their webhooks in the order of the list."""
-        return [webhook for _, webhooks in sorted(self._configurations[kind].items()) for webhook in webhooks]
+    def _in_calling_order(self, resource_key: str) -> list[Webhook]:
+        """The webhooks of one resource: configurations by name, their webhooks in the order of the list."""
+        return [webhook for _, webhooks in sorted(self._configurations[resource_key].items()) for webhook in webhooks]
 
     def apply(self, events: list[StoreEvent]) -> None:
         """Apply the events of a commit."""
         is_changed = False
         for event in events:
-            kind = event.subject.resource
-            if kind not in self._configurations:
+            resource_key = event.subject.resource
+            if resource_key not in self._configurations:
                 continue
             is_changed = True
             if event.entry is None:
-                self._configurations[kind].pop(event.subject.name, None)
+                self._configurations[resource_key].pop(event.subject.name, None)
             else:
-                self.put(kind, event.entry.decode())
+                self.put(resource_key, event.entry.decode())
         if is_changed:
             self.sort()
 
@@ -98,10 +101,10 @@ class WebhookIndex:
 def watch_webhooks(objects: Objects) -> WebhookIndex:
     """An index of the configurations of `objects` that is updated by every commit."""
     index = WebhookIndex()
-    for kind in (MUTATING, VALIDATING):
-        if objects.knows(kind):
-            for entry in objects.list(kind).entries:
-                index.put(kind, entry.decode())
+    for resource_key in (MUTATING, VALIDATING):
+        if objects.knows(resource_key):
+            for entry in objects.list(resource_key).entries:
+                index.put(resource_key, entry.decode())
     index.sort()
     objects.listen(index.apply)
     return index
@@ -112,9 +115,9 @@ def _webhook(identity: tuple[str, int], source: Object) -> Webhook:
     return Webhook(
         identity,
         source,
-        _authority((source.get("clientConfig") or {}).get("caBundle") or ""),
-        selectors.from_label_selector(source.get("namespaceSelector") or {}),
-        selectors.from_label_selector(source.get("objectSelector") or {}),
+        authority=_authority((source.get("clientConfig") or {}).get("caBundle") or ""),
+        namespaces=selectors.from_label_selector(source.get("namespaceSelector") or {}),
+        labels=selectors.from_label_selector(source.get("objectSelector") or {}),
     )
 
 
