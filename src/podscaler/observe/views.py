@@ -1,8 +1,8 @@
 """Defines the data that views of autoscalers show, in the JSON form in which the dashboard's server sends it.
 
-`podscaler.observe.live_cluster` and the modules that it calls make it; the page of the dashboard and
-the terminal view read it. Invariants: instants are integer milliseconds since the epoch, counts are integers, None is
-"not known", and a field that is known to be absent is an empty text or list. All texts are plain text, never HTML.
+`podscaler.observe.live_cluster` and the modules that it calls make it; the page of the dashboard and the terminal view
+read it. Invariants: instants are integer milliseconds since the epoch, counts are integers, None is "not known", and a
+field that is known to be absent is an empty text or list. All texts are plain text, never HTML.
 """
 
 from collections.abc import Sequence

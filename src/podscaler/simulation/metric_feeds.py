@@ -1,8 +1,8 @@
 """Provides what the metrics APIs return in a simulation: samples of resources, and values of other metrics.
 
 Called by `podscaler.simulation.engine` for each metric of a sync; `podscaler.simulation.files.scenario_file` makes a
-MetricFeeds to check a scenario. Values come from the feeds of the scenario, from the
-load of the workload, or from `podscaler.simulation.world.sampling`.
+MetricFeeds to check a scenario. Values come from the feeds of the scenario, from the load of the workload, or from
+`podscaler.simulation.world.sampling`.
 """
 
 from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric

@@ -1,9 +1,8 @@
 """Finds who writes the replicas of an autoscaler's target, by the managedFields of the target; pure.
 
 `podscaler.cli.diagnosis.examination` calls `check`; it and `podscaler.cli.diagnosis.timeline_entries` read
-`field_writes`. Manifests that set the replicas and other
-autoscalers of the same target are lint rules (PSL005, PSL008, PSL012); this check finds writers that nothing declares,
-such as `kubectl scale` or a pipeline.
+`field_writes`. Manifests that set the replicas and other autoscalers of the same target are lint rules (PSL005, PSL008,
+PSL012); this check finds writers that nothing declares, such as `kubectl scale` or a pipeline.
 """
 
 from collections.abc import Iterator

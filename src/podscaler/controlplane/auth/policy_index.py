@@ -1,10 +1,9 @@
 """Indexes RBAC roles and bindings by subject: finds the rules of a user without reading other users' bindings.
 
 `cli.up` and `apiserver.app` call `watch_policy`, which fills an index from the stored objects and updates it with every
-commit; `authorizer` reads it for every request, in time proportional to the rules of the user's own bindings, access
-reviews and `admission.rbac_escalation` read all rules of a user.
-ClusterRoleBindings apply everywhere, RoleBindings in their namespace; a binding to a missing role grants nothing and is
-reported as an error.
+commit; `authorizer` reads it for every request, in time proportional to the rules of the user's own bindings. Access
+reviews and `admission.rbac_escalation` read all rules of a user. ClusterRoleBindings apply everywhere, RoleBindings in
+their namespace; a binding to a missing role grants nothing and is reported as an error.
 
 Source: kube-apiserver's RBAC rule resolver.
 """

@@ -1,9 +1,9 @@
 """Runs writes through admission that may wait, such as webhooks, around the atomic writes of the store.
 
 `registry.objects` calls it for the writes that an `AsyncAdmission` (`apiserver.webhooks.webhook_admission`) selects;
-`apiserver.dispatch` calls `admit_connection`. A write is decided twice: first as a dry
-run, whose result is what validating admission gets, then for good, unless the object was changed meanwhile; then it
-starts again from the new version. So no transaction waits for the network.
+`apiserver.dispatch` calls `admit_connection`. A write is decided twice: first as a dry run, whose result is what
+validating admission gets, then for good, unless the object was changed meanwhile; then it starts again from the new
+version. So no transaction waits for the network.
 
 Source: kube-apiserver calls mutating admission before, and validating admission after, the preparation of an object.
 """

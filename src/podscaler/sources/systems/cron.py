@@ -3,6 +3,7 @@
 With start `0 8 * * 1-5` and end `0 18 * * 1-5` the inside value counts on working days from 8 to 18 o'clock. The time
 is inside if the next end comes before the next start, so the schedule needs no memory. Daylight saving time is that of
 the time zone, with the rules of Debian's cron.
+
 `podscaler.sources.source_types` finds CronSource by `spec.cron` of a MetricSource. A new setting: a field of
 CronSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 

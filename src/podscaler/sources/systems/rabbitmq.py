@@ -2,6 +2,7 @@
 
 A passive declaration creates nothing, and needs only the permission to read the queue. Messages that a consumer has
 received and not acknowledged do not count.
+
 `podscaler.sources.source_types` finds RabbitmqSource by `spec.rabbitmq` of a MetricSource. A new setting: a field of
 RabbitmqSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 

@@ -2,6 +2,7 @@
 
 A list or a stream that does not exist has length 0, as Redis removes empty lists. The lag of a consumer group needs
 Redis 7 or newer.
+
 `podscaler.sources.source_types` finds RedisSource by `spec.redis` of a MetricSource. A new setting: a field of
 RedisSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 

@@ -4,7 +4,9 @@
 cases of `datagram_response`.
 
 Source: test/images/agnhost/netexec of Kubernetes v1.37 (endpoints, flags, messages).
+
 As upstream, endpoints respond to most invalid parameters with status 200 and the text of the error.
+
 Differs: no /upload; the flags sctp-port and udp-listen-addresses have no effect; commands of /shell end after SHELL_S,
 /exit waits for WAIT_MAX_S, and /dial sends DIALS_MAX requests at most.
 """
