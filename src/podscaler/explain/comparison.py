@@ -1,7 +1,8 @@
 """Compares two decisions: with the current and with another spec (what-if), or a computed one with the status.
 
-Called by `podscaler explain` and `podscaler.observe.what_if`. A summary: `With minReplicas=3 shop/web stays at 3
-instead of going to 2.`
+`podscaler explain` and `podscaler.observe.what_if` call `of` for a what-if; `podscaler explain` of a cluster calls
+`contradictions`. A summary: `With minReplicas=3 shop/web stays at 3 instead of going to 2.` A new row of the table:
+a line of `_cells`.
 """
 
 from collections.abc import Iterable
@@ -14,9 +15,15 @@ from podscaler.explain import explained, wording
 from podscaler.explain.explained import Explanation
 from podscaler.explain.verdict import Verdict
 
+_COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE)
+"""The conditions that contradict a status; ScalingLimited depends on the history, which may not be known."""
+
 
 class ComparisonRow(Step, frozen=True, gc=False):
-    """One row of the table: a number of the decision with the current spec, and with the other spec."""
+    """One row of the table: a number of the decision with the current spec, and with the other spec.
+
+    A Step, as its JSON has the form of a trace's parts.
+    """
 
     label: str
     as_it_is: str
@@ -53,24 +60,27 @@ def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Compari
 def _difference(before: Verdict, after: Verdict) -> str:
     """What another decision does instead: `scales from 3 to 6 instead of staying at 3`."""
     if after.desired == before.desired and after.is_change == before.is_change:
-        either_way = f"{_end(after)} either way"
+        either_way = f"{_outcome_phrase(after)} either way"
         if after.wanted == before.wanted:
             return either_way
-        return f"wants {_count(after.wanted)} instead of {_count(before.wanted)}, but {either_way}"
-    return f"{_end(after)} instead of {_instead(before)}"
+        return f"wants {_count_text(after.wanted)} instead of {_count_text(before.wanted)}, but {either_way}"
+    return f"{_outcome_phrase(after)} instead of {_instead_phrase(before)}"
 
 
-def _end(verdict: Verdict) -> str:
+def _outcome_phrase(verdict: Verdict) -> str:
+    """The outcome of a decision: `goes from 3 to 5`, `stays at 3`."""
     if verdict.current is None:
         return "does nothing"
     return f"goes from {verdict.current} to {verdict.desired}" if verdict.is_change else f"stays at {verdict.current}"
 
 
-def _instead(verdict: Verdict) -> str:
+def _instead_phrase(verdict: Verdict) -> str:
+    """The outcome that another one replaces: `staying at 3`; the count is known, as both decisions have the same."""
     return f"going to {verdict.desired}" if verdict.is_change else f"staying at {verdict.current}"
 
 
-def _count(replicas: int | None) -> str:
+def _count_text(replicas: int | None) -> str:
+    """A count of replicas, `nothing` if there is none."""
     return "nothing" if replicas is None else str(replicas)
 
 
@@ -79,18 +89,18 @@ def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
     trace, verdict = explanation.trace, explanation.verdict
     yield "bounds", f"{trace.min_replicas} to {trace.max_replicas}"
     for index, metric in enumerate(trace.metrics):
-        yield f"metrics[{index}] proposes", "failed" if metric.failure else _count(metric.proposal)
-    yield "wants", _count(verdict.wanted)
+        yield f"metrics[{index}] proposes", "failed" if metric.failure else _count_text(metric.proposal)
+    yield "wants", _count_text(verdict.wanted)
     if explanation.source.has_history:
         yield "stabilized", str(trace.stabilization.result) if trace.stabilization else "-"
         yield "limited", str(trace.limits.result) if trace.limits else "-"
-    yield "result", f"{_count(verdict.current)} -> {_count(verdict.desired)}"
+    yield "result", f"{_count_text(verdict.current)} -> {_count_text(verdict.desired)}"
     yield "ending", verdict.ending.value
     if explanation.source.has_history:
-        yield "next change", _next(explanation)
+        yield "next change", _next_change_text(explanation)
 
 
-def _next(explanation: Explanation) -> str:
+def _next_change_text(explanation: Explanation) -> str:
     """The cell `next change`: `to 2 in 4 min`."""
     change = explanation.next_change
     if change is None:
@@ -114,9 +124,6 @@ def full_text(comparison: Comparison, as_it_is: Explanation) -> str:
     """The comparison as in `text`, then the steps of the decision with the other spec."""
     steps = explained.steps_text(comparison.explanation)
     return f"{text(comparison, as_it_is)}\n\nWith {comparison.assignments}:\n{steps}"
-
-
-_COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE)
 
 
 def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, verdict: Verdict) -> tuple[str, ...]:

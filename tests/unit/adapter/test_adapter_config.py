@@ -50,7 +50,13 @@ def test_nothing_is_a_configuration(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "window_ns"),
-    [("5m", 300_000_000_000), ("1h30m", 5_400_000_000_000), ("250ms", 250_000_000), ("1d", 86_400_000_000_000)],
+    [
+        ("0", 0),
+        ("5m", 300_000_000_000),
+        ("1h30m", 5_400_000_000_000),
+        ("250ms", 250_000_000),
+        ("1d", 86_400_000_000_000),
+    ],
 )
 def test_windows(text: str, window_ns: int) -> None:
     """The window of resource rules is a duration of Prometheus."""

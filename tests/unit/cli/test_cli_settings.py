@@ -84,6 +84,10 @@ def test_every_flag() -> None:
             [f"{WORKERS}=five"],
             f'invalid argument "five" for "{WORKERS}" flag: strconv.ParseInt: parsing "five": invalid syntax',
         ),
+        (
+            [f"{WORKERS}=08"],
+            f'invalid argument "08" for "{WORKERS}" flag: strconv.ParseInt: parsing "08": invalid syntax',
+        ),
         (["--feature-gates=HPAGeneration"], "--feature-gates: missing bool value for HPAGeneration"),
         (
             ["--feature-gates=HPAGeneration=maybe"],

@@ -117,6 +117,8 @@ def _resource_rule(node: YamlNode) -> ResourceRule:
 def _window_ns(node: YamlNode) -> int:
     """A duration as Prometheus writes it, in nanoseconds; 0 if it is absent. Raises UsageError, also for ""."""
     window_text = node.text()  # empty if it is absent
+    if window_text == "0":  # the only number that Prometheus accepts without a unit
+        return 0
     match = _WINDOW.fullmatch(window_text)
     if match is None or (not window_text and not node.is_absent):
         raise UsageError(f'{node.place}: {quoted(window_text)} is not a duration such as "5m" or "1h30m"')

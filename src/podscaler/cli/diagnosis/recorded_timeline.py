@@ -1,7 +1,8 @@
 """The timeline of the decisions of a recording: an entry for each stretch of syncs with the same outcome, and a plot.
 
 Called by `podscaler.cli.diagnosis.timeline` for `--recording`. All syncs are decided again, as in a replay. A folder is
-read file by file in the order of the first syncs, so that a recording with its numbered predecessors is one timeline.
+read file by file in the order of the first syncs, so that a recording and its rotated files (`web.1.jsonl.gz`) are one
+timeline. What counts as the same outcome is in `_is_same`, the plot in `plot`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.errors import UsageError
-from podscaler.cli.commands import replay as recordings
+from podscaler.cli.commands import replay as replay_command
 from podscaler.cli.diagnosis.timeline_entries import EntryKind, TimelineEntry
 from podscaler.cli.explain import explain_request
 from podscaler.cli.explain.explain_request import ExplainRequest
@@ -97,8 +98,8 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     Raises UsageError if a file cannot be read, or no autoscaler is meant, or several are.
     """
     tracks: dict[str, RecordedTrack] = {}
-    for file in _files(path):
-        _read_file(file, tracks)
+    for file_path in _files(path):
+        _read_file(file_path, tracks)
     matching = [track for key, track in tracks.items() if request.matches(key)]
     if len(matching) == 1:
         return matching[0]
@@ -112,17 +113,17 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
 
 def _files(path: str) -> list[str]:
     """The files of a folder in the order of their first syncs; a file alone. Raises UsageError if there is none."""
-    if path == recordings.STANDARD or not Path(path).is_dir():
+    if path == replay_command.STANDARD or not Path(path).is_dir():
         return [path]
     file_paths = [str(file) for file in sorted(Path(path).iterdir()) if file.name.endswith(_SUFFIXES)]
     if not file_paths:
         raise UsageError(f"the folder {path} has no file *.jsonl or *.jsonl.gz")
-    return sorted(file_paths, key=_first_instant)
+    return sorted(file_paths, key=_first_instant_ns)
 
 
-def _first_instant(name: str) -> int:
+def _first_instant_ns(file_path: str) -> int:
     """The instant of the first line after the header; 0 if there is none."""
-    for line in _lines(name):
+    for line in _lines(file_path):
         if line.strip() and b'"recording"' not in line[:20]:
             try:
                 return instants.parse(recording.read_line(line).time)
@@ -131,21 +132,21 @@ def _first_instant(name: str) -> int:
     return 0
 
 
-def _lines(name: str) -> Iterator[bytes]:
+def _lines(file_path: str) -> Iterator[bytes]:
     """The lines of a file; a compressed one that is still being written ends early. Raises UsageError."""
-    with recordings.reading(name) as source:
+    with replay_command.reading(file_path) as source:
         try:
-            yield from recordings.read_lines(source)
+            yield from replay_command.read_lines(source)
         except EOFError:
             return
         except OSError as error:
-            raise UsageError(f"{name}: {error}") from None
+            raise UsageError(f"{file_path}: {error}") from None
 
 
-def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
+def _read_file(file_path: str, tracks: dict[str, RecordedTrack]) -> None:
     """Decide the syncs of a recording again, and add them to the track of their autoscaler. Raises UsageError."""
     replay: Replay | None = None
-    for number, line in enumerate(_lines(name), 1):
+    for number, line in enumerate(_lines(file_path), 1):
         if not line.strip():
             continue
         try:
@@ -155,7 +156,7 @@ def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
                 track = tracks.setdefault(sync.spec.key, RecordedTrack(sync.spec.key))
                 track.add(replay.decide(sync), sync.now_ns)
         except RecordingError as error:
-            raise UsageError(f"{name}: line {number}: {error}") from None
+            raise UsageError(f"{file_path}: line {number}: {error}") from None
 
 
 def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:

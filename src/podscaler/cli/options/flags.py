@@ -2,7 +2,8 @@
 
 Used by the modules of this package and by commands. `--port=x` with the type INT32 is the UsageError `invalid argument
 "x" for "--port" flag: strconv.ParseInt: parsing "x": invalid syntax`, as kube-controller-manager prints it. A new type:
-a function `parse_x` that raises ValueError, and a `FlagType` with it.
+a function `parse_x` that raises ValueError, and a `FlagType` with it. Flags of kube-controller-manager are `Option`s,
+whose defaults are texts in Go's form; others may be plain options of click.
 """
 
 import re
@@ -16,7 +17,7 @@ from podscaler.base.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
+_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
 
 
 class Option(NamedTuple):

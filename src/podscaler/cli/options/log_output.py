@@ -2,7 +2,7 @@
 
 Long-running commands (`podscaler.cli.commands.controller`, `podscaler.cli.up.up` and others) have the flags
 `log_options` and call `configure` once. Invariants: a record is one line of JSON, whatever its text contains; a field
-of a record never replaces one of the standard fields.
+of a record never replaces `ts`, `level`, `logger` or `msg`. A new field of all records: an entry of `standard`.
 
 Source: the JSON form of Kubernetes' component-base (`ts`, `msg`, further fields beside them), with the time as text.
 """
@@ -47,7 +47,8 @@ def configure(
 
     Args:
         log_format: one of FORMATS.
-        verbose: how often `-v` was given: each lowers the level by a step (WARNING to INFO), down to DEBUG.
+        verbose: how often `-v` was given: each lowers the level by a step (INFO to DEBUG, WARNING to INFO), down to
+            DEBUG.
         base_level: the level without `-v`.
         get_fields: returns the fields of the running code, which are added to each JSON record.
     """
@@ -80,7 +81,7 @@ class JSONFormatter(logging.Formatter):
         line = standard | {name: field for name, field in fields.items() if name not in standard}
         _, exception, _ = record.exc_info or (None, None, None)
         if exception is not None:
-            line.setdefault("error", str(exception))
+            line.setdefault("error", str(exception))  # a field of that name says more
             line.setdefault("stack", "".join(traceback.format_exception(exception)))
         return json.dumps(line, ensure_ascii=False, default=str)
 

@@ -16,7 +16,7 @@ from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.api.typed.pods import Pod, PodMeta
 from podscaler.controller.informers import custom_autoscaler
-from podscaler.controller.informers.interned_parts import SharedParts
+from podscaler.controller.informers.interned_parts import InternedParts
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.core import algorithm
 from podscaler.core.model import api_conversion, failure_policy, observation, spec
@@ -135,13 +135,13 @@ def _pod_decoder(rules: Emulation, *, with_json: bool) -> Callable[[msgspec.Raw]
 
     `with_json`: the result has the pod's JSON, too.
     """
-    shared = SharedParts()
+    shared = InternedParts()
 
     def decode_pod(pod_json: msgspec.Raw) -> CachedPod:
         wire = _POD.decode(pod_json)
-        meta = shared.metadata(wire.metadata)
+        meta = shared.intern_metadata(wire.metadata)
         return CachedPod(
-            meta, shared.facts(api_conversion.pod(wire, rules), meta), _trimmed_json(wire) if with_json else b""
+            meta, shared.intern_pod(api_conversion.pod(wire, rules), meta), _trimmed_json(wire) if with_json else b""
         )
 
     return decode_pod

@@ -78,7 +78,7 @@ class SyncReporter:
 
     def status_failed(self, autoscaler: Autoscaler, error: StatusError) -> None:
         """The status was not written, and the decision has no error that says so."""
-        level = self._health.level(logging.WARNING)  # lower while a fault that is logged explains it
+        level = self._health.failure_log_level(logging.WARNING)  # lower while a fault that is logged explains it
         log.log(level, "%s: its status: %s", autoscaler.described, error, extra={"error": str(error)})
 
     def not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
@@ -115,7 +115,7 @@ class SyncReporter:
     def _log_error(self, autoscaler: Autoscaler, state: AutoscalerState, error: str) -> None:
         """Log an error when it is new, and not while a fault of the API server explains it."""
         if error and self._health.explains_failures:
-            self._health.count_sync()
+            self._health.count_failed_sync()
             log.debug("%s: %s", autoscaler.described, error)
         elif state.is_new_error(error):
             if error:

@@ -6,9 +6,12 @@ A ServerHealth wraps the transport of the controller's client and, with leader e
 2. Credentials are rejected when a response is 401. Responses of metrics APIs do not count: other servers may send them.
 3. A fault ends when a request that began after the last failure gets another response.
 4. A log line reports the beginning of a fault, and one its end, with its length and the number of syncs that failed. A
-   fault that recurs within FLAP_S is not reported until it has lasted for FLAP_S itself. While a fault lasts, its line
-   is repeated every REPEAT_S.
-5. Nothing is reported before the first response: `podscaler.controller.server.api_server_wait` reports until then.
+   fault that recurs within FLAP_S is not reported until it has lasted for FLAP_S itself, unless the last line is
+   REPEAT_S old. While a fault lasts, its line is repeated every REPEAT_S.
+5. Nothing is reported before the first response that accepts the credentials: until then
+   `podscaler.controller.server.api_server_wait` reports.
+
+A new kind of fault: an entry of `ServerHealth._faults`, and a method that notes it.
 """
 
 import logging
@@ -27,6 +30,7 @@ log = logging.getLogger(__name__)
 FLAP_S = 5.0
 """A fault that recurs within this time is reported only once it has lasted as long."""
 REPEAT_S = 300.0
+"""How often the line about a fault that lasts is repeated."""
 AFTERMATH_S = 1.0
 """How long after a fault a sync may still end with an error because of it."""
 METRICS_API_PATHS = ("/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io/", "/apis/external.metrics.k8s.io/")
@@ -56,8 +60,8 @@ class _Fault:
         if not self.is_active:
             self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
             self._gauge.set(1)
-        # rule 4: not soon after the end of the last fault, until this one has lasted for as long
-        is_news = max(self.began_s - self.ended_s, now_s - self.began_s) >= FLAP_S and not self.is_reported
+        recurs_late, has_lasted = self.began_s - self.ended_s >= FLAP_S, now_s - self.began_s >= FLAP_S
+        is_news = not self.is_reported and (recurs_late or has_lasted)  # rule 4
         if is_news or now_s - self.reported_s >= REPEAT_S:
             self.is_reported, self.reported_s = True, now_s
             return True
@@ -71,7 +75,7 @@ class _Fault:
         self._gauge.set(0)
         return self.is_reported
 
-    def described(self) -> str:
+    def end_text(self) -> str:
         """The fault's length, and the number of syncs that failed: `after 3.2 s in which 7 syncs failed`."""
         syncs = "1 sync" if self.failed_syncs == 1 else f"{self.failed_syncs} syncs"
         return f"after {self.ended_s - self.began_s:.1f} s in which {syncs} failed"
@@ -86,7 +90,7 @@ class ServerHealth:
 
     def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry) -> None:
         self._server = f"the API server {client.server}"
-        self._caller = client.caller
+        self._caller = client.caller  # the origin and the kind of the credentials
         self._clock = clock
         gauge = Gauge(
             "podscaler_api_server_fault",
@@ -96,8 +100,9 @@ class ServerHealth:
         )
         self._unreachable = _Fault(gauge.labels("unreachable"))
         self._unauthorized = _Fault(gauge.labels("unauthorized"))
+        self._faults = (self._unreachable, self._unauthorized)
         self._answered_s = -math.inf
-        self._is_known = False
+        self._was_accepted = False
         self.observe(client)
 
     def observe(self, client: Client) -> None:
@@ -108,16 +113,17 @@ class ServerHealth:
     def explains_failures(self) -> bool:
         """Whether errors of syncs are due to a fault that lasts, or ended less than AFTERMATH_S ago."""
         oldest_s = self._clock.monotonic_s() - AFTERMATH_S
-        return any(fault.is_active or fault.ended_s >= oldest_s for fault in (self._unreachable, self._unauthorized))
+        return any(fault.is_active or fault.ended_s >= oldest_s for fault in self._faults)
 
-    def level(self, level: int) -> int:
+    def failure_log_level(self, level: int) -> int:
         """The log level for a failure of one sync: DEBUG while a fault explains it, else `level`."""
         return logging.DEBUG if self.explains_failures else level
 
-    def count_sync(self) -> None:
-        """A sync failed while `explains_failures`."""
-        for fault in (self._unreachable, self._unauthorized):
-            fault.failed_syncs += fault.is_active
+    def count_failed_sync(self) -> None:
+        """Count a sync that failed, in each fault that lasts; none in the aftermath of one."""
+        for fault in self._faults:
+            if fault.is_active:
+                fault.failed_syncs += 1
 
     def unready(self) -> list[str]:
         """The reason why the controller is not ready because of its credentials; empty if they are accepted."""
@@ -130,7 +136,7 @@ class ServerHealth:
 
     def note_no_response(self, begun_s: float, error: TransportError) -> None:
         """A request got no response."""
-        if not self._is_known or self._answered_s > begun_s:
+        if not self._was_accepted or self._answered_s > begun_s:
             return
         if self._unreachable.note_failure(self._clock.monotonic_s()):
             log.warning(
@@ -142,24 +148,24 @@ class ServerHealth:
         now_s = self._clock.monotonic_s()
         self._answered_s = now_s
         if self._unreachable.note_success(begun_s, now_s):
-            log.info("%s answers again, %s", self._server, self._unreachable.described())
+            log.info("%s answers again, %s", self._server, self._unreachable.end_text())
         if path.startswith(METRICS_API_PATHS):
             return
         if status == 401:
             self._note_unauthorized(now_s)
         elif status < 500:
-            self._is_known = True
+            self._was_accepted = True
             if self._unauthorized.note_success(begun_s, now_s):
                 log.info(
                     "%s accepts the credentials of %s again, %s",
                     self._server,
                     self._caller,
-                    self._unauthorized.described(),
+                    self._unauthorized.end_text(),
                 )
 
     def _note_unauthorized(self, now_s: float) -> None:
         """A response was 401: log it, unless no request was accepted before, or it was logged already (rule 4)."""
-        if not self._is_known:
+        if not self._was_accepted:
             return
         if self._unauthorized.note_failure(now_s):
             log.error("%s", self._unauthorized_text())

@@ -1,7 +1,8 @@
 """Reads a load: a constant, steps, a shape, a trace of a file or of Prometheus, or the sum of several.
 
-Called by `workloads` and `scenario_parts`. The result is a series in whole units that the caller states. A new kind of
-load: a name in _KINDS, and its case in `_read_one`; a new shape: an entry of `load_shapes.SHAPES`.
+Called by `workloads` and `scenario_parts`. The result is a series of whole numbers: the amounts of the file times
+`per_unit`, which the caller states (1000 for thousandths). A new kind of load: a name in _KINDS, and its case in
+`_read_one`; a new shape: an entry of `load_shapes.SHAPES`.
 """
 
 import itertools
@@ -23,6 +24,8 @@ from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 
 _FILE_FIELDS = ("time", "value", "unit", "every", "scale", "timezone", "gaps", "from")
+_CONSTANT = ""
+"""The kind of a load that is only a number."""
 _KINDS = ("steps", "csv", "parquet", "prometheus", *load_shapes.SHAPES, "noise")
 
 
@@ -46,7 +49,10 @@ class RangeRequest:
 
 
 class RangeQuery(Protocol):
-    """Queries Prometheus: `podscaler.cli.simulate.range_queries`, because a simulation has no network."""
+    """A function that queries Prometheus, as `podscaler.cli.simulate.range_queries.read`.
+
+    The command line passes it in, because a simulation has no network.
+    """
 
     def __call__(self, request: RangeRequest) -> Sequence[tuple[float, str]]:
         """The instants (seconds since the epoch) and values of the one series of the result. Raises UsageError."""
@@ -93,9 +99,9 @@ def _with_noises(total: StepSeries, noises: Iterable[NoiseShape], context: LoadC
 
 
 def _load_kind(field: FileField) -> str:
-    """The name of the kind of a load; empty for a constant. Raises UsageError."""
+    """The kind of a load: one of _KINDS, or _CONSTANT. Raises UsageError."""
     if not isinstance(field.value, dict):
-        return ""
+        return _CONSTANT
     kinds = [name for name in field.value if name in _KINDS]
     if len(kinds) != 1:
         problem = f"{' and '.join(kinds)} stand together" if kinds else "no kind of load is named"
@@ -114,10 +120,10 @@ def _sum_of_series(series: list[StepSeries]) -> StepSeries:
 
 
 def _read_one(field: FileField, kind: str, context: LoadContext, per_unit: int) -> StepSeries:
-    """The load of a kind of _KINDS; empty for a constant. Raises UsageError."""
+    """The load of a kind that `_load_kind` returned, but noise. Raises UsageError."""
+    if kind == _CONSTANT:
+        return step_series.constant(field.scaled(per_unit))
     match kind:
-        case "":
-            return step_series.constant(field.scaled(per_unit))
         case "steps":
             return _read_steps(field.members(("steps",))["steps"], per_unit)
         case "csv":
@@ -139,7 +145,7 @@ def _read_steps(field: FileField, per_unit: int) -> StepSeries:
     """A load of instants and values; the value at 0s is needed. Raises UsageError."""
     steps: dict[int, int] = {}
     for name, member in field.entries().items():
-        at_ms = FileField(name, member.path, member.document).duration_ms()
+        at_ms = FileField(name, member.path, member.document).duration_ms()  # the key is the instant
         if at_ms in steps:
             raise member.error(f"there is another step at {name}")
         steps[at_ms] = member.scaled(per_unit)
@@ -161,9 +167,9 @@ def _read_trace_file(
     unit = cast("TraceUnit", members["unit"].choice(get_args(TraceUnit))) if "unit" in members else "value"
     if "time" not in members:
         raise field.error("`time` is needed: the column of instants")
-    if ("value" in members) == (unit == "requests"):
-        if unit == "requests":
-            raise field.error("each row is one request, so there is no `value`")
+    if unit == "requests" and "value" in members:
+        raise field.error("each row is one request, so there is no `value`")
+    if unit != "requests" and "value" not in members:
         raise field.error("`value` is needed: the column of values")
     timezone = _read_timezone(members.get("timezone"))
     value_column = members["value"].text() if "value" in members else None
@@ -181,6 +187,7 @@ def _read_trace_file(
 
 
 def _read_gaps(members: dict[str, FileField]) -> Gaps:
+    """What is done about gaps of a trace; an error by default. Raises UsageError."""
     return cast("Gaps", members["gaps"].choice(get_args(Gaps))) if "gaps" in members else "error"
 
 

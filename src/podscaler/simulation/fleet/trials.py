@@ -1,6 +1,8 @@
 """Makes the candidates of each autoscaler of a fleet: its present spec, changed fields, fixed counts, and hindsight.
 
-Called by `podscaler backtest --fleet`; a FleetTrials is sent to the workers.
+`podscaler backtest --fleet` makes one FleetTrials, which is pickled for the workers: so candidates make their scalers
+by `partial`. Hindsight scales by the load that is to come, as no autoscaler can; Knative is the algorithm of its
+autoscaler (`podscaler.simulation.evaluation.knative`).
 """
 
 from collections.abc import Iterator
@@ -11,8 +13,7 @@ import msgspec
 from podscaler.base.errors import UsageError
 from podscaler.core.model import spec as core_spec
 from podscaler.explain import what_if
-from podscaler.simulation.evaluation import candidates as scalers
-from podscaler.simulation.evaluation import demand
+from podscaler.simulation.evaluation import candidates, demand
 from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
 from podscaler.simulation.evaluation.comparison import Candidate, Needs
 from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
@@ -24,7 +25,7 @@ NEEDED_PODS_MAX = 20_000
 
 
 class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
-    """A MakeTrial that has the same kinds of candidates for each autoscaler.
+    """Makes the trial of each autoscaler with the same kinds of candidates; a `fleet.autoscalers.MakeTrial`.
 
     Attributes:
         changes: texts as those of `explain --what-if`, one candidate each.
@@ -47,13 +48,13 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode(self).decode()
 
     def __call__(self, autoscaler: FleetAutoscaler, /) -> Trial:
-        """As in MakeTrial."""
+        """The candidates of an autoscaler, and the pods that its load needs. Raises UsageError, ValueError."""
         needs = self._make_needs(autoscaler)
         return Trial(candidates=tuple(self._make_candidates(autoscaler, needs)), needs=needs)
 
     def _make_needs(self, autoscaler: FleetAutoscaler) -> Needs:
         """The pods that the load needs. Raises UsageError or ValueError where they cannot be known."""
-        (workload,) = autoscaler.scenario.workloads
+        (workload,) = autoscaler.scenario.workloads  # a FleetAutoscaler has one workload and one autoscaler
         capacity = demand.pod_capacity(workload, slo_ms=self.slo_ms, stated_milli=self.capacity_milli)
         needed_series = demand.needed_series(demand.cpu_demand(workload), capacity)
         needed_max = max(needed_series.values)
@@ -75,16 +76,17 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         for count in self.fixed:
             yield Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
         if self.has_knative:
+            # without the SLO: the target of Knative is a share of what a pod can do at most
             full_capacity = demand.pod_capacity(autoscaler.scenario.workloads[0], stated_milli=self.capacity_milli)
             config = KnativeConfig(
                 target_ucores=full_capacity.ucores,
-                min_replicas=max(present_spec.min_replicas, 1),
+                min_replicas=max(present_spec.min_replicas, 1),  # its scale to zero is not simulated
                 max_replicas=present_spec.max_replicas,
             )
             yield Candidate(name="Knative", policy=partial(Knative, config))
         if self.has_hindsight:
             scenario = autoscaler.scenario
-            lead_ms, tick_ms = scalers.lead_ms(scenario.workloads[0], scenario), scenario.sync_period_ms
+            lead_ms, tick_ms = candidates.lead_ms(scenario.workloads[0], scenario), scenario.sync_period_ms
             make_scaler = partial(Hindsight, needs.pods, lead_ms, tick_ms)
             yield Candidate(name="hindsight", policy=make_scaler, is_attainable=False)
 

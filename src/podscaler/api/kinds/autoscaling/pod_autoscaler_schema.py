@@ -30,9 +30,11 @@ _SCALARS: Mapping[str, Json] = {
 }
 _QUANTITY_SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 _QUANTITY_SCHEMA: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+# `pattern` applies to strings and `minimum` to integers, so that a quantity, which may be either, has both
 _POSITIVE_PATTERN = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_QUANTITY_SUFFIX}"
+"""Quantities above 0: `0.5`, `100m`."""
 _NOT_NEGATIVE_PATTERN = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_QUANTITY_SUFFIX}"
-"""Quantities that are strings: `0.5` and `100m`; with `_NOT_NEGATIVE_PATTERN` also `0`. `minimum` checks integers."""
+"""Quantities from 0 on: `0`, `100m`."""
 _SOURCE_FIELDS = {
     "ContainerResource": "containerResource",
     "External": "external",

@@ -94,11 +94,11 @@ def resource_value(
     Raises ContainerConfigError.
     """
     name = reference.get("containerName") or container
-    spec = _get_container(pod, name)
+    container_spec = _get_container(pod, name)
     limits_or_requests, _, resource = str(reference.get("resource", "")).partition(".")
     if limits_or_requests not in ("limits", "requests") or not resource:
         raise ContainerConfigError(f"unsupported container resource: {reference.get('resource', '')}")
-    amounts = (spec.get("resources") or {}).get(limits_or_requests) or {}
+    amounts = (container_spec.get("resources") or {}).get(limits_or_requests) or {}
     fallback = placement.allocatable.get(resource, "0") if limits_or_requests == "limits" else "0"
     try:
         amount = _fraction(str(amounts.get(resource, fallback)))
