@@ -30,7 +30,7 @@ SERVICE = "127.9.224.2"
 def service(address: str = SERVICE, **annotations: str) -> dict[str, Any]:
     """A Service at `address` with a note of where its ports are."""
     notes = {f"podscaler.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    return {"metadata": {"name": "web", "annotations": notes}, "spec": {"clusterIP": address}}
+    return {"metadata": {"namespace": "shop", "name": "web", "annotations": notes}, "spec": {"clusterIP": address}}
 
 
 @pytest.fixture
@@ -83,6 +83,13 @@ def test_services_that_go_are_forgotten(translator: PortTranslator) -> None:
     assert translator.connect_address((SERVICE, 80)) == (SERVICE, 20080)
     translator.update_service(service(), is_gone=False)
     assert translator.connect_address((SERVICE, 80)) == (SERVICE, 80)
+
+
+def test_an_address_that_a_service_loses(translator: PortTranslator) -> None:
+    """A Service that becomes an ExternalName leaves no ports at the address that it had."""
+    external = {"metadata": {"namespace": "shop", "name": "web"}, "spec": {"type": "ExternalName"}}
+    translator.update_service(external, is_gone=False)
+    assert translator.connect_address((SERVICE, 80)) == (SERVICE, 20080)
 
 
 V4 = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 80) + bytes([127, 9, 1, 1]) + bytes(8)

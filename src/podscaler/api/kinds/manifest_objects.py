@@ -1,7 +1,8 @@
-"""Computes what an API server would store of an object of a manifest, and the errors if it would reject the object.
+"""Applies the API server's defaults and validation to the objects of manifests, without a server.
 
-Called by `podscaler.lint.model.reading` and `podscaler.simulation.files`, which have no server: `find_record`, then
-`with_defaults`, then `api_errors`. Autoscalers of all versions become those of autoscaling/v2.
+Called by `podscaler.lint.model.reading` and `podscaler.simulation.files`: `find_record`, then `with_defaults`, then
+`api_errors`. Autoscalers of all versions become those of autoscaling/v2. Callers set a missing namespace. A new kind is
+an entry of `catalog.RESOURCES`, a removed version of autoscalers one of `hpa_removed_versions`.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
 """
@@ -14,13 +15,13 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import metadata, semantics
 from podscaler.api.resource.resources import Object, Resource, Version
 
+# the name and the uid that the server would generate; validation needs some
 _PLACEHOLDER_NAME = "generated"
 _PLACEHOLDER_UID = "00000000-0000-0000-0000-000000000000"
-"""Name and uid that the server would generate; validation needs some."""
 
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """The record of a kind, and that one of its versions; None for a kind or version that the API server has not."""
+    """The record of a kind, and that one of its versions; None for one that the API server does not have."""
     return _records().get((api_version, kind))
 
 
@@ -48,8 +49,9 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
     obj = semantics.copied(decoded)
     version.default(obj)
     stored = version.to_storage(obj)
-    is_autoscaler = resource.kind == conversion.KIND
-    return conversion.VERSIONS[conversion.STORED_API_VERSION].from_storage(stored) if is_autoscaler else stored
+    if resource.kind == conversion.KIND:  # the form in which clients read autoscaling/v2, not that of the store
+        return conversion.VERSIONS[conversion.STORED_API_VERSION].from_storage(stored)
+    return stored
 
 
 def api_errors(resource: Resource, obj: Object) -> list[FieldError]:

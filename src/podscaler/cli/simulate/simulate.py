@@ -44,7 +44,7 @@ Examples:
 
 
 class _Options(TypedDict):
-    """The flags that need no other name here, as click passes them."""
+    """The remaining flags of the command, as click passes them."""
 
     every_sync: bool
     explain_at: str | None
@@ -70,9 +70,8 @@ class _Options(TypedDict):
 def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, **options: Unpack[_Options]) -> None:
     """Run the SCENARIO file, and print what its autoscalers do.
 
-    The table has a line for each change; the other forms have every sync. The exit status is 1 where the scenario
-    expects something else than what happens, with a sentence for each expectation on standard error, and 2 for a file
-    that cannot be used.
+    The table has a line for each change; the other forms have every sync. The exit status is 1 if an expectation of the
+    scenario is not met, with a sentence for each on standard error, and 2 for a file that cannot be used.
     """
     content = scenario_file.read(scenario, seed=seed, range_query=_range_query)
     if (explain_at := options["explain_at"]) is not None:
@@ -96,6 +95,7 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
 
 
 def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
+    """As `range_queries.read`, which `podscaler.simulation` gets as a function, as it imports no client."""
     from podscaler.cli.simulate import range_queries  # the client takes a while to import
 
     return list(range_queries.read(request))
@@ -158,8 +158,10 @@ def _open_writer(
         if output == "table":
             has_names = len(content.scenario.autoscalers) > 1
             yield _TableWriter(stream, Timeline(has_names=has_names, shows_all=every_sync))
-        else:
-            yield JSONWriter(stream) if output == "json" else CSVWriter(stream)
+        elif output == "json":
+            yield JSONWriter(stream)
+        else:  # csv; `command` has checked that Parquet has a file
+            yield CSVWriter(stream)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Defines the interface of recordings, which store every sync so that it can be decided again; the base stores nothing.
 
-The reconciler reports each sync, and a `SyncsEnd` is reported for each autoscaler that this process syncs no more;
-`podscaler.controller.recording.file_recording` writes them to a file. A report never waits, and consists of immutable
-objects that exist anyway.
+The reconciler reports each sync, and a `SyncsEnd` is reported for each autoscaler that this process has stopped
+syncing; `podscaler.controller.recording.file_recording` writes them to a file. Reporting copies nothing and never
+waits: all objects are immutable. A new field of SyncRecord: its encoding in `file_recording`, its field in
+`podscaler.api.typed.recording`, and its use in `podscaler.core.replay`.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ class SyncRecord:
 
 @dataclass(frozen=True, slots=True)
 class SyncsEnd:
-    """The report that this process syncs an autoscaler no more, so that its history ends; `at_ns` since the epoch."""
+    """The report that this process has stopped syncing an autoscaler: its history ends at `at_ns` since the epoch."""
 
     at_ns: int
     key: Key
@@ -54,8 +55,8 @@ class Recording:
 
     Attributes:
         is_on: whether reports are written anywhere.
-        lines_written: how many lines of the file are written.
-        lines_lost: how many lines were lost.
+        lines_written: how many lines were written to a file.
+        lines_lost: how many lines could not be written, and were dropped.
     """
 
     is_on = False
@@ -66,4 +67,4 @@ class Recording:
         """Take a report; never waits."""
 
     async def run(self) -> None:
-        """Write what is reported, until cancelled."""
+        """Write what is reported, until cancelled; returns at once if reports are dropped."""

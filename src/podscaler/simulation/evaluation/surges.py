@@ -1,8 +1,8 @@
 """Finds surges of a demand, and measures how long the supply of pods took to follow each.
 
-A surge begins where the needed pods are at least 1.5 times the least of the 5 minutes before. The reaction ends at the
-first sample from then on at which the supply is at least what is needed then. A surge ends the search window: the next
-one is measured against what was needed since it began.
+A surge begins where the needed pods are at least GROWTH times the least of WINDOW_MS before. The reaction ends at the
+first sample, from the surge on, whose supply covers that sample's need. A surge ends the search window: the next one is
+measured against what was needed since it began.
 
 Called by `podscaler.simulation.evaluation.comparison`.
 """

@@ -1,7 +1,9 @@
 """Scores candidates on the two parts of a scenario: the first one for the search, the later one for its judgement.
 
 Called by `podscaler tune`. The later part is simulated from the start of the scenario, so that its first sync has the
-history of the part before; only its own syncs are counted.
+history of the part before; only its own syncs are counted. The search also scores a candidate on *folds*, equally long
+pieces of the first part, to see whether it is good in all of them. A new score: a sum in `_Totals` (a fold is the
+difference of two), set in `_totals_of_candidate`, and its attribute of Scores in `_scores_of_totals`.
 """
 
 import itertools
@@ -23,6 +25,7 @@ from podscaler.simulation.search.search import Evaluate
 _HOUR_MS = 3_600_000
 
 FOLDS = 6
+"""The number of folds of a part that is long enough."""
 LEAST_SYNCS = 20
 """The least number of syncs of a fold."""
 
@@ -43,7 +46,7 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
     slo_ms: float | None = None
 
 
-def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
+def split(whole: ScoredPart, share: float) -> tuple[ScoredPart, ScoredPart]:
     """The first part, with that share of the syncs that count, and the later one.
 
     Args:
@@ -56,10 +59,10 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
     first_syncs = round(syncs * share)
     if not 0 < first_syncs < syncs:
         raise ValueError(f"a load of {syncs} syncs cannot be divided at {share:.0%}")
-    return [
+    return (
         until(whole, uncounted_syncs + first_syncs),
         msgspec.structs.replace(whole, from_ms=_at_ms(whole.scenario, uncounted_syncs + first_syncs)),
-    ]
+    )
 
 
 def until(part: ScoredPart, syncs: int) -> ScoredPart:
@@ -121,7 +124,10 @@ def is_constant(part: ScoredPart) -> bool:
 
 
 def fold_count(part: ScoredPart) -> int:
-    """How many folds a part has: FOLDS, fewer where it is short, and 1 where the exact engine simulates it."""
+    """How many folds a part has: FOLDS, fewer where it is short, and 1 where only the exact engine can simulate it.
+
+    The exact engine is too slow to simulate a candidate once for each fold.
+    """
     try:
         batch.compile_scenario(part.scenario)
     except batch.NotCovered:
@@ -130,7 +136,15 @@ def fold_count(part: ScoredPart) -> int:
 
 
 class _Totals(NamedTuple):
-    """The sums of one candidate, as in BatchResult and Deviations; those of a fold are a difference of two."""
+    """The sums of one candidate over the syncs that count; those of a fold are a difference of two.
+
+    Attributes:
+        syncs, under_syncs, over_syncs: how many there were, and with too few or too many pods.
+        pod_ms: the time of all pods.
+        under, over: as in `podscaler.simulation.batch`'s Deviations.
+        slo_missed_work, lost_work, arrived_work: work, in the unit of BatchResult.
+        scale_changes: how often the count of pods changed.
+    """
 
     syncs: float
     pod_ms: float

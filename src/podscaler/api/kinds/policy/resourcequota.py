@@ -2,7 +2,8 @@
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. Quantities were checked when they were decoded. A new scope: an entry
-of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
+of _RESOURCES_BY_SCOPE (and of the two tables of scopes below it), and a case in `quota_usage`. A new resource that is
+counted: an entry of _INTEGER_RESOURCES, and of `names.quota_resource_name_errors`.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
@@ -29,7 +30,9 @@ _RESOURCES_BY_SCOPE = {
 }
 """Scope of a quota -> the standard resources that a quota with this scope can limit."""
 _CONFLICTING_SCOPES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+"""Scopes that exclude each other."""
 _SCOPES_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+"""Scopes that a scopeSelector can only require to exist; in the order of the error message."""
 _OBJECT_COUNTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
 _INTEGER_RESOURCES = frozenset({*_OBJECT_COUNTS, "services", "services.loadbalancers", "services.nodeports"})
 
@@ -79,7 +82,7 @@ def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError
     errors = []
     for scope in scopes:
         errors += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
-        errors += [
+        errors += [  # one for each resource, all alike, as upstream
             invalid(path, scopes, "unsupported scope applied to resource") for _ in _resources_out_of_scope(scope, hard)
         ]
     return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING_SCOPES if pair <= set(scopes)]

@@ -4,7 +4,7 @@
 starts the process of `process_spec`, and `container_run` further commands beside it by `exec_spec` (exec probes, hooks,
 `kubectl exec`). The launcher (`launcher.py`) is needed for mounts, a cgroup, a limit of processes, a terminal, a
 network of the pod or the translation of low ports. A new field for the launcher: an entry of the plan in
-`_launcher_spec`, a line in `launcher.py`, and a case in `needs_launcher`. Pure.
+`_launcher_spec`, a line in `launcher.py`, and a case in `needs_launcher`. No function has side effects.
 """
 
 import json
@@ -58,11 +58,13 @@ class ContainerConfig:
     Attributes:
         env: all variables of the container, with the MARKS.
         cwd: the working directory.
-        has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
+        has_own_folder: whether `cwd` is a folder that the node made for the container. If a mount covers it, the
+            process begins in `/`.
         user: None for the user of `up`.
         mounts: parents before children.
         root: the folder with the root file system of its image; empty: it sees the machine's.
-        revealed: (closed, folder): folders that its program needs below folders that its user may not search.
+        revealed: pairs (closed, folder) such as (/root, /root/venv): its program needs the second, and its user may not
+            search the first.
         scratch: an existing empty directory, needed with mounts.
         cgroup: the directory of the cgroup to join, empty for none.
         tty: whether its standard streams are a terminal.
@@ -122,7 +124,7 @@ def process_spec(config: ContainerConfig) -> ProcessSpec:
 def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
     # a program of the image is replaced, as `container_setup` has done in `config.argv`
-    command_line = config.programs.get(argv[0], argv[:1]) + argv[1:] if argv else argv
+    command_line = (config.programs.get(argv[0], argv[:1]) + argv[1:]) if argv else argv
     if config.needs_launcher or tty:
         return _launcher_spec(config, command_line, enter=pid if config.has_mounts else 0, tty=tty)
     return _direct_spec(config, command_line)

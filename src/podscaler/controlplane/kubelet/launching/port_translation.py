@@ -105,7 +105,7 @@ class PortTrap:
 
     Attributes:
         adopt_listener: takes over the descriptor of the seccomp filter's listener, and closes it. Raises OSError.
-        bound: the translated ports that the container has bound so far: its own port -> the real port.
+        bound: the translated ports that the container has asked to bind so far: its own port -> the real port.
     """
 
     adopt_listener: Callable[[int], None]
@@ -124,14 +124,18 @@ class PortTranslator:
         self._block = block
         self._unprivileged_port_start = unprivileged_port_start
         self._service_ports: dict[str, Mapping[int, int]] = {}  # clusterIP -> port -> the port of the proxy's listener
+        self._service_addresses: dict[tuple[str, str], str] = {}  # namespace and name of a Service -> its clusterIP
         self._listeners: set[Listener] = set()
 
     def update_service(self, service: Mapping[str, Any], *, is_gone: bool) -> None:
         """Update the ports of a core/v1 Service that was created, changed, or deleted (`is_gone`)."""
+        key = service["metadata"]["namespace"], service["metadata"]["name"]
+        previous_address = self._service_addresses.pop(key, None)
+        if previous_address is not None:  # a Service that becomes an ExternalName loses its address
+            del self._service_ports[previous_address]
         address = service["spec"].get("clusterIP") or ""
-        if is_gone:
-            self._service_ports.pop(address, None)
-        elif self._block.contains(address):
+        if not is_gone and self._block.contains(address):
+            self._service_addresses[key] = address
             self._service_ports[address] = port_map.of(service)
 
     def trap(self, pod_ip: str, on_bound: Callable[[Mapping[int, int]], None]) -> PortTrap:
