@@ -138,11 +138,12 @@ def new_adapter(
         usage = ObjectValues(cache, clock, batching=settings.batching, has_several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 
+    # with other metrics the adapter is ready without Prometheus, once a list was tried
     serves_others = bool(external) or kubelets is not None
 
-    def reasons() -> list[str]:
+    def unready_reasons() -> list[str]:
         is_listed = relisting.has_listed or (serves_others and relisting.has_tried)
         return servers.unready() + ([] if is_listed else ["the metrics of Prometheus have not been listed yet"])
 
-    server = AdapterServer(apis, servers.access, reasons, telemetry)
+    server = AdapterServer(apis, servers.access, unready_reasons, telemetry)
     return Adapter(server, relisting, objects, clock)

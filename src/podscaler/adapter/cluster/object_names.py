@@ -112,11 +112,14 @@ class ObjectNames:
         self._lists: SingleFlight[tuple[str, str], list[LabeledObject]] = SingleFlight()
 
     async def select(self, resource: MappedResource, namespace: str, selector: Selector) -> list[str]:
-        """The names in a namespace (empty: of objects without one), in order. Raises StatusError."""
+        """The names of the objects that a selector matches, as `objects`. Raises StatusError."""
         return [labeled.metadata.name for labeled in await self.objects(resource, namespace, selector)]
 
     async def objects(self, resource: MappedResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
-        """The objects that a selector matches, in order; of all namespaces where none is given. Raises StatusError."""
+        """The objects that a selector matches, in the order of their names.
+
+        With an empty `namespace` those of all namespaces, or of a cluster-scoped resource. Raises StatusError.
+        """
         cache = self._find_cache(resource) if self._watches else None
         if cache is not None and cache.synced:
             if namespace or not resource.is_namespaced:

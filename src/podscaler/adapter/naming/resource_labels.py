@@ -55,7 +55,7 @@ class ResourceLabels:
             self._labels[mapped_resource.resource] = label
 
     def find_resource(self, label: str) -> GroupResource | None:
-        """The resource whose objects are named by the values of a label; None if there is none."""
+        """The resource whose objects are named by the values of a label; None if there is none. The result is kept."""
         if label not in self._resources:
             self._resources[label] = self._resource_by_template(label)
         return self._resources[label]
@@ -81,7 +81,7 @@ class ResourceLabels:
         """The label of a resource by the template. Raises RuleError."""
         if self._template is None:
             raise RuleError(f"resources: no label of {resource} is known, and there is no template")
-        mapped_resource = self._served.find(GroupResource("", resource.resource))
+        mapped_resource = self._served.find(GroupResource("", resource.resource))  # by its name alone, as upstream
         if mapped_resource is None:
             raise RuleError(f"resources: the API server does not serve {resource}")
         template_data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": mapped_resource.singular}

@@ -18,7 +18,10 @@ class SeriesKind(NamedTuple):
 
 
 def distinct(series: Iterable[Mapping[str, str]]) -> list[SeriesKind]:
-    """The kinds of series (each by its labels), in the order of the last series of each kind."""
+    """The kinds of series (each by its labels), in the order of the last series of each kind.
+
+    The order decides where several kinds give one metric: then the last one counts (`providers.metric_registry`).
+    """
     kinds: dict[SeriesKind, None] = {}
     for labels in series:
         kind = SeriesKind(labels.get(NAME_LABEL, ""), frozenset(labels) - {NAME_LABEL})

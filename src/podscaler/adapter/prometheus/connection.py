@@ -87,7 +87,7 @@ def _parse_url(url: str) -> tuple[str, str]:
 
 
 def _credentials(settings: PrometheusSettings, userinfo: str, cluster: Config, clock: Clock) -> Credentials:
-    """The first that is configured: the token file, the URL's user and password, the cluster's credentials."""
+    """The first that is configured: the token file, the URL's user and password, the cluster's credentials; or none."""
     if settings.token_file is not None:
         return TokenFile(settings.token_file, clock)
     if userinfo:

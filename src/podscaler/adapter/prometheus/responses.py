@@ -38,7 +38,7 @@ class PromSample(NamedTuple):
     Attributes:
         labels: of the series, with its name as `__name__` if it has one.
         value: may be NaN or infinite.
-        at_s: the instant of the query, in seconds since the epoch.
+        at_s: the instant of the query, in seconds since the epoch; 0 for a native histogram, whose value is 0, too.
     """
 
     labels: Mapping[str, str]
@@ -87,7 +87,7 @@ class _Sample(msgspec.Struct, gc=False):
     value: tuple[float, str] | None = None
 
 
-class _Matrix(msgspec.Struct, gc=False):
+class _RangeSeries(msgspec.Struct, gc=False):
     """A series of a range vector: the labels, and its points as in `_Sample`."""
 
     metric: dict[str, str]
@@ -105,7 +105,7 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _TYPED = msgspec.json.Decoder(_Typed)
 _VECTOR = msgspec.json.Decoder(list[_Sample])
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
-_MATRIX = msgspec.json.Decoder(list[_Matrix])
+_MATRIX = msgspec.json.Decoder(list[_RangeSeries])
 _SERIES = msgspec.json.Decoder(list[dict[str, str]])
 _JSON_STATUSES = frozenset({400, 422, 503})
 """Besides 2xx, the statuses of responses in JSON."""

@@ -52,7 +52,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
+class _CompiledRule:
     """A rule of cpu or memory, ready for use."""
 
     labels: ResourceLabels
@@ -97,7 +97,7 @@ class ResourceMetrics:
         self._objects = objects
         self._values = values
         self._compiled_for: ServedResources | None = None
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, _CompiledRule] = {}
 
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
@@ -151,7 +151,7 @@ class ResourceMetrics:
         usages = (self._usage(compiled, resource, described, samples) for described in measured_objects)
         return [usage for usage in usages if usage is not None]
 
-    def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _Compiled]:
+    def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _CompiledRule]:
         """The rules, compiled for these resources. Raises RuleError."""
         if self._compiled_for is not served_resources:  # each discovery makes another object
             rules_by_name = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
@@ -160,7 +160,7 @@ class ResourceMetrics:
         return self._compiled
 
     async def _samples(
-        self, compiled: _Compiled, resource: GroupResource, namespace: str, names: Sequence[str]
+        self, compiled: _CompiledRule, resource: GroupResource, namespace: str, names: Sequence[str]
     ) -> Samples:
         """The samples of objects. Raises PrometheusError, RuleError."""
         is_pod = resource == PODS
@@ -176,7 +176,7 @@ class ResourceMetrics:
 
     def _usage(
         self,
-        compiled: Mapping[str, _Compiled],
+        compiled: Mapping[str, _CompiledRule],
         resource: GroupResource,
         described: LabeledObject,
         samples_by_resource: Mapping[str, Samples],
@@ -197,7 +197,7 @@ class ResourceMetrics:
                 by_container.setdefault(container, {})[name] = quantity
         for usage in by_container.values():
             for name in (CPU, MEMORY):
-                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))
+                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))  # `0` in any format
         at_s = min(sample.at_s for own_samples in samples.values() for sample in own_samples)
         ordered = {name: by_container[name] for name in sorted(by_container)}
         return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
@@ -209,11 +209,11 @@ def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
     return protocols.find_quantity(amount, form)
 
 
-def _compile(rule: ResourceRule, served_resources: ServedResources) -> _Compiled:
+def _compile(rule: ResourceRule, served_resources: ServedResources) -> _CompiledRule:
     """The rule, ready for use. Raises RuleError with its place."""
     try:
         labels = ResourceLabels(rule.resources, served_resources)
         templates = QueryTemplate(rule.container_query), QueryTemplate(rule.node_query)
     except RuleError as error:
         raise RuleError(f"{rule.place}: {error}") from error
-    return _Compiled(labels, *templates, rule.container_label)
+    return _CompiledRule(labels, *templates, rule.container_label)

@@ -117,14 +117,14 @@ class NodePointsParser:
         complete = {key: containers for key, containers in pods.items() if key not in incomplete}
         return NodePoints(self._node if self._node.is_complete else None, complete)
 
-    def _add_sample(self, name: bytes, line: bytes, end: int) -> None:
-        """Take the sample of a line; its labels begin behind the metric's name, at `end`. Raises ValueError."""
-        sample = _SAMPLE.fullmatch(line, end)
+    def _add_sample(self, name: bytes, line: bytes, labels_start: int) -> None:
+        """Take the sample of a line; its labels begin behind the metric's name. Raises ValueError."""
+        sample = _SAMPLE.fullmatch(line, labels_start)
         if sample is None:
             raise ValueError(f"{_line_text(line)} is no sample")
-        labels, number, milliseconds = sample.groups()
+        labels, number_text, milliseconds = sample.groups()
         try:
-            value = float(number)
+            value = float(number_text)
         except ValueError:
             raise ValueError(f"{_line_text(line)} has no number") from None
         if not 0 <= value <= VALUE_MAX:

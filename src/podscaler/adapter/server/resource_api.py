@@ -50,7 +50,7 @@ class ResourceMetricsApi:
         ]
 
     async def respond(self, request: RequestInfo) -> Object:
-        """The object or list of a request. Raises StatusError."""
+        """The object or list of a request. Raises StatusError: 400, 404, and 500 if objects cannot be listed."""
         attributes = request.attributes
         resource = {"pods": PODS, "nodes": NODES}.get(attributes.resource)
         if resource == PODS:
@@ -67,7 +67,7 @@ class ResourceMetricsApi:
         """The usage of one pod or node. Raises StatusError 404."""
         described = await self._metrics.find_object(resource, namespace, name)
         if described is None:
-            raise _not_found("node" if resource == NODES else "pods", "", name)
+            raise _not_found("node" if resource == NODES else "pods", "", name)  # as metrics-server: one is singular
         usage = await self._metrics.of_object(resource, described)
         if usage is None:
             object_text = f"{namespace}/{name}" if namespace else name
