@@ -152,7 +152,7 @@ class Discovery:
         body = await self._client.get(path, subject="discovery", timeout_s=TIMEOUT_S)
         try:
             return msgspec.json.decode(body, type=document)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"unable to decode the discovery document at {path}: {error}", code=0) from error
 
 

@@ -38,7 +38,7 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
     """The object in a response whose kind is required (custom metrics, scale). Raises StatusError."""
     try:
         kind = msgspec.json.decode(response.body, type=_Kind).kind if response.body else ""
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _unusable(f"couldn't get version/kind; json parse error: {error}") from error
     if not kind:
         raise _unusable(f"Object 'Kind' is missing in '{response.body.decode(errors='replace')}'")
@@ -52,7 +52,7 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """
     try:
         return decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise api_errors.of_status(body) or _unusable(f"unable to decode the answer: {error}") from error
 
 

@@ -67,7 +67,7 @@ def page(body: bytes) -> Page:
     """The list in a response's body. Raises StatusError."""
     try:
         return _PAGE_DECODER.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"unable to decode a list: {error}", code=0) from error
 
 
@@ -88,7 +88,7 @@ def version_of(object_json: msgspec.Raw) -> str:
     """The resource version of an object; empty if it cannot be read."""
     try:
         return _BOOKMARK_DECODER.decode(object_json).metadata.resource_version
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 
 
@@ -96,7 +96,7 @@ def ends_initial_events(bookmark_json: msgspec.Raw) -> bool:
     """Whether a bookmark marks the end of the initial events."""
     try:
         return (_BOOKMARK_DECODER.decode(bookmark_json).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
