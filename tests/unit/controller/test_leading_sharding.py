@@ -1,6 +1,7 @@
 """Shards in virtual time: who holds what, and that no autoscaler ever has two writers."""
 
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -71,6 +72,38 @@ async def test_a_member_that_is_killed(world: ElectionWorld) -> None:
     assert shares(world) == {"b": 3, "c": 3}
     starts = [next_s for pairs in world.changes().values() for last_s, _, next_s, _ in pairs if last_s > 20]
     assert 44 <= min(starts) <= max(starts) <= 30.5 + 15 + 1.5
+
+
+@pytest.mark.parametrize(("delay_max_s", "killed_after_s"), [(0.05, 30.5), (0.1, 31.1)])
+async def test_a_killed_member_whose_leases_expire_one_after_another(
+    world: ElectionWorld, delay_max_s: float, killed_after_s: float
+) -> None:
+    """It counts as gone from the first one on: what the others hold stays where it is."""
+    for name in "abc":
+        line = world.start(name, shards=SHARDS).line
+        line.request = delayed_puts(world, line.request, delay_max_s)  # type: ignore[method-assign]  # a slow line
+        await world.advance(4)
+    await world.advance(killed_after_s)
+    killed_s, orphans = world.clock.monotonic_s(), set(world.processes["a"].keys())
+    await world.processes["a"].kill()
+    await world.advance(40)
+    moves = {key: sum(at_s > killed_s for *_, at_s, _ in found) for key, found in world.changes().items()}
+    assert shares(world) == {"b": 3, "c": 3}
+    assert {moves[key] for key in orphans} == {1}
+    assert {moves[key] for key in world.keys if key not in orphans} == {0}
+
+
+def delayed_puts(
+    world: ElectionWorld, request: Callable[[Request], Awaitable[Response]], delay_max_s: float
+) -> Callable[[Request], Awaitable[Response]]:
+    """Requests of which each PUT waits before, by its path, so that renewals of different Leases drift apart."""
+
+    async def delayed(sent: Request) -> Response:
+        if sent.method == "PUT":
+            await world.clock.sleep(delay_max_s * (zlib.crc32(sent.path.encode()) % 10) / 10)
+        return await request(sent)
+
+    return delayed
 
 
 async def test_all_but_one_are_killed(world: ElectionWorld) -> None:

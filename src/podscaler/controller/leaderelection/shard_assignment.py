@@ -11,8 +11,12 @@ Example: with 4 shards and 3 members the quotas are 2, 1 and 1. Rules:
 3. A shard that nobody acquired for `patience_s` is tried for by everybody: a member that was counted may be gone too.
 4. A member above its quota releases the highest-numbered of its shards. A shard that it took by rule 3 does not count
    until the member that should have taken it has expired: else nobody would work on it until then.
+5. A member that lets the lease of a shard expire is no member until it renews its own Lease. The Leases of a killed
+   process expire one after another: if it counted again once its first shard has a new holder, the quotas would shrink
+   for a moment, and shards of live members would move for it.
 """
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -88,8 +92,34 @@ def _held_count(view: MemberView, member: str) -> int:
     return sum(holder == member for holder in view.holders.values())
 
 
+def expiries(
+    leases: LeaseInformer, election: Election, earlier_s: Mapping[str, float], *, now_s: float
+) -> dict[str, float]:
+    """When a shard's lease of each holder was last observed as expired, in s of the monotonic clock (rule 5).
+
+    Args:
+        leases: the observed Leases.
+        election: the parameters of the election.
+        earlier_s: the last result; holders without any Lease are dropped from it.
+        now_s: this instant of the monotonic clock.
+    """
+    holders = {lease.lease.record.holder for lease in leases}
+    shard_leases = [leases.find(election.shard_name(shard)) for shard in range(election.shards)]
+    expired_holders = {
+        lease.lease.record.holder for lease in shard_leases if lease is not None and not lease.is_live(now_s)
+    }
+    kept_s = {holder: expired_s for holder, expired_s in earlier_s.items() if holder in holders}
+    return kept_s | dict.fromkeys(expired_holders, now_s)
+
+
 def view(
-    leases: LeaseInformer, election: Election, own_shards: Mapping[int, str], *, now_s: float, began_s: float
+    leases: LeaseInformer,
+    election: Election,
+    own_shards: Mapping[int, str],
+    expired_s: Mapping[str, float],
+    *,
+    now_s: float,
+    began_s: float,
 ) -> MemberView:
     """The election as this member observes it.
 
@@ -97,10 +127,11 @@ def view(
         leases: the observed Leases.
         election: the parameters of the election.
         own_shards: the shards that we hold, with our identity, or NOBODY while the shard is being released.
+        expired_s: the result of `expiries`.
         now_s: this instant of the monotonic clock.
         began_s: when we became a member; a shard without a Lease counts as free since.
     """
-    holders, free_s, ailing = dict(own_shards), dict[int, float](), set[str]()
+    holders, free_s = dict(own_shards), dict[int, float]()
     for shard in range(election.shards):
         observed_lease = leases.find(election.shard_name(shard))
         if shard in own_shards:
@@ -110,9 +141,12 @@ def view(
             holders[shard] = NOBODY if holder == election.identity else holder
             continue
         free_s[shard] = now_s - (began_s if observed_lease is None else max(_free_since_s(observed_lease), began_s))
-        if observed_lease is not None:  # its last holder let it expire, so it no longer counts as a member
-            ailing.add(observed_lease.lease.record.holder)
-    members = {lease.lease.record.holder for lease in leases if _is_member(lease, election, now_s)} - ailing
+    members = {
+        lease.lease.record.holder
+        for lease in leases
+        if _is_member(lease, election, now_s)
+        and lease.first_observed_s > expired_s.get(lease.lease.record.holder, -math.inf)
+    }
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
 

@@ -73,6 +73,7 @@ class Sharding:
         self._member_elector = self._elector(election.member_name)
         self._holders = [self._holder(shard) for shard in range(election.shards)]
         self._kept_until_s: dict[int, float] = {}
+        self._expired_s: dict[str, float] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
         self._began_s = 0.0
         self._other_holders = ""
@@ -170,7 +171,10 @@ class Sharding:
         own_shards = {
             shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else identity for shard in self._serving
         }
-        view = shard_assignment.view(self._leases, self._election, own_shards, now_s=now_s, began_s=self._began_s)
+        self._expired_s = shard_assignment.expiries(self._leases, self._election, self._expired_s, now_s=now_s)
+        view = shard_assignment.view(
+            self._leases, self._election, own_shards, self._expired_s, now_s=now_s, began_s=self._began_s
+        )
         view = view._replace(
             kept_shards=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s)
         )
