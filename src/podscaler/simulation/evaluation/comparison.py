@@ -3,7 +3,7 @@
 Called by `podscaler backtest`. Autoscalers run in the batch engine where it is installed and covers them, else in the
 exact engine; both have the same results. Other scalers run in the exact engine's world.
 
-A new measure is a sum in Run that `_run_exactly` and `_run_in_batch` fill, a field of CandidateResult that `_result`
+A new measure is a sum in Run that `_run_exactly` and `_run_in_batch` fill, a field of CandidateResult that `_measure`
 computes, a column of `podscaler.cli.backtest.comparison_output`, and a field of
 `podscaler.simulation.fleet.autoscalers.FleetRow`.
 
@@ -136,11 +136,11 @@ def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs
     needed = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
     present_elasticity = elasticity(needed, runs[0].ready)
     pairs = zip(candidates, runs, strict=True)
-    results = tuple([_result(candidate, run, needed, present_elasticity, needs) for candidate, run in pairs])
+    results = tuple([_measure(candidate, run, needed, present_elasticity, needs) for candidate, run in pairs])
     return CandidateComparison(at_ms=at_ms, needed=needed, sync_period_ms=scenario.sync_period_ms, results=results)
 
 
-def _result(
+def _measure(
     candidate: Candidate, run: Run, needed: Sequence[int], present_elasticity: Elasticity, needs: Needs
 ) -> CandidateResult:
     """The measures of one candidate, whose speedup is against the elasticity of the first candidate."""

@@ -112,8 +112,6 @@ class _Reader:
 
     Args:
         replay: parses lines, with the header's settings.
-
-    The points of feeds are milliseconds since the epoch with a value in thousandths.
     """
 
     def __init__(self, replay: Replay, selection: RecordedSelection) -> None:
@@ -122,7 +120,7 @@ class _Reader:
         self._other_keys: set[str] = set()
         self._autoscaler_key = selection.autoscaler
         self._observations: list[UsageObservation] = []
-        self._feed_points: dict[_FeedKey, list[tuple[int, int]]] = {}
+        self._feed_points: dict[_FeedKey, list[tuple[int, int]]] = {}  # ms since the epoch, value in thousandths
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
         self._containers = RecordedContainers(replay.settings.emulation, CPULimits(selection.cpu_limit_milli))

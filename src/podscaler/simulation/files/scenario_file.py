@@ -136,7 +136,7 @@ class _ScenarioReader:
         for edited_spec in edited_specs:
             self._check_edit(edited_spec, autoscaler_models, workload_models)
         all_specs = [*specs.values(), *edited_specs]
-        default = SimulationScenario(workloads=(), autoscalers=(), duration_ms=1)
+        default = SimulationScenario(workloads=(), autoscalers=(), duration_ms=1)  # for the defaults of its fields
         scenario = SimulationScenario(
             workloads=tuple(workload_models.values()),
             autoscalers=autoscaler_models,

@@ -82,7 +82,8 @@ def _check_and_trim(points: Iterable[TracePoint], rules: PointRules) -> Iterator
 
     Of requests, those before the start are dropped. Raises UsageError for points that are not in the order of time.
     """
-    start_ms, start_point, previous_point = rules.start_ms, None, None
+    start_ms = rules.start_ms
+    start_point = previous_point = None
     for point in points:
         if previous_point is not None:
             _check_order(previous_point, point, rules)
@@ -198,7 +199,10 @@ _GAP_ADVICE = "state `gaps: hold` (the last value) or `gaps: zero`, or add the r
 
 
 def _series_of_requests(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
-    """The rate of requests in bins of `rules.every_ms`; each point is one request. Raises UsageError."""
+    """The rate of requests in bins of `rules.every_ms`; each point is one request. Raises UsageError for an early end.
+
+    A bin without requests is a rate of 0 for every value of `gaps`, since no request is no gap.
+    """
     every_ms = rules.every_ms or _REQUEST_BIN_MS
     counts = [0] * max(math.ceil(rules.duration_ms / every_ms), 1)
     last_point = None

@@ -1,7 +1,7 @@
 """Reads the points of a trace: rows of a CSV or Parquet file, one after the other.
 
 Called by `loads`; `trace_series` turns points into a series. A file may be larger than memory: rows are read as they
-are needed.
+are needed. A new format: a function here, and its kind in `loads`.
 """
 
 import csv

@@ -4,6 +4,8 @@ Called by `partition_runs`, in a worker; the rows become a Parquet file (`result
 which sums up their deviations from the needed pods without keeping timelines; other scalers (fixed counts, Knative,
 hindsight) run as in `podscaler backtest`.
 
+A new measure: a field of FleetRow and of _CandidateMeasures, set for both ways to run.
+
 Invariant: the measures equal those of `podscaler.simulation.evaluation.comparison.compare`, to the rounding of sums.
 """
 

@@ -1,6 +1,7 @@
 """Runs the partitions of a fleet as tasks of Dask, and writes their rows as they arrive.
 
-Called by `podscaler backtest --fleet`.
+Called by `podscaler backtest --fleet`. Whatever changes the rows of equal input, such as a new column, needs another
+_FILE_FORMAT.
 
 Invariants: at most two tasks for each worker are submitted at a time. A task computes the same rows wherever and
 however often it runs, so Dask may repeat those of a worker that died. A partition whose file was computed from the same

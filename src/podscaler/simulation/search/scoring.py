@@ -55,28 +55,29 @@ def split(whole: ScoredPart, share: float) -> tuple[ScoredPart, ScoredPart]:
     Raises ValueError if one of the parts has no sync.
     """
     uncounted_syncs = _count_uncounted_syncs(whole)
-    syncs = len(whole.needed) - uncounted_syncs
-    first_syncs = round(syncs * share)
-    if not 0 < first_syncs < syncs:
-        raise ValueError(f"a load of {syncs} syncs cannot be divided at {share:.0%}")
+    counted_syncs = len(whole.needed) - uncounted_syncs
+    first_syncs = round(counted_syncs * share)
+    if not 0 < first_syncs < counted_syncs:
+        raise ValueError(f"a load of {counted_syncs} syncs cannot be divided at {share:.0%}")
     return (
-        until(whole, uncounted_syncs + first_syncs),
-        msgspec.structs.replace(whole, from_ms=_at_ms(whole.scenario, uncounted_syncs + first_syncs)),
+        _shorten(whole, uncounted_syncs + first_syncs),
+        msgspec.structs.replace(whole, from_ms=_sync_at_ms(whole.scenario, uncounted_syncs + first_syncs)),
     )
 
 
-def until(part: ScoredPart, syncs: int) -> ScoredPart:
+def _shorten(part: ScoredPart, syncs: int) -> ScoredPart:
     """The part shortened to its first `syncs` syncs, which are counted from the start of the scenario."""
-    shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
+    shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_sync_at_ms(part.scenario, syncs) - 1)
     return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
 
 def _count_uncounted_syncs(part: ScoredPart) -> int:
     """How many syncs are before the first instant that counts."""
-    return sum(_at_ms(part.scenario, sync) < part.from_ms for sync in range(len(part.needed)))
+    return sum(_sync_at_ms(part.scenario, sync) < part.from_ms for sync in range(len(part.needed)))
 
 
-def _at_ms(scenario: SimulationScenario, sync: int) -> int:
+def _sync_at_ms(scenario: SimulationScenario, sync: int) -> int:
+    """The instant of a sync by its number from 0, in ms since the start of the scenario."""
     return scenario.first_sync_ms + sync * scenario.sync_period_ms
 
 
@@ -106,8 +107,10 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
         evaluate_whole = evaluator(part, on_fallback)
         return lambda specs: [FoldedScores(scores) for scores in evaluate_whole(specs)]
     uncounted_syncs = _count_uncounted_syncs(part)
-    syncs = len(part.needed) - uncounted_syncs
-    parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
+    counted_syncs = len(part.needed) - uncounted_syncs
+    parts_to_fold_ends = [
+        _shorten(part, uncounted_syncs + round(counted_syncs * fold / folds)) for fold in range(1, folds + 1)
+    ]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
         totals_to_fold_ends = [
@@ -139,8 +142,9 @@ class _Totals(NamedTuple):
     """The sums of one candidate over the syncs that count; those of a fold are a difference of two.
 
     Attributes:
-        syncs, under_syncs, over_syncs: how many there were, and with too few or too many pods.
-        pod_ms: the time of all pods.
+        syncs: how many there were.
+        pod_ms: the lifetimes of all pods.
+        under_syncs, over_syncs: at how many there were too few or too many pods.
         under, over: as in `podscaler.simulation.batch`'s Deviations.
         slo_missed_work, lost_work, arrived_work: work, in the unit of BatchResult.
         scale_changes: how often the count of pods changed.

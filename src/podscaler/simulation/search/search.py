@@ -34,7 +34,10 @@ from podscaler.simulation.search.scores import Scores, score_text
 from podscaler.simulation.search.space import SearchSpace, WireSpec
 
 MARGIN = 0.8
-"""The share of a limit that the search uses, since the later part of a load differs from the first one."""
+"""The share of a limit that the search uses, since the later part of a load differs from the first one.
+
+`_reason_for_none` states the rest in words.
+"""
 
 NEGLIGIBLE = 0.002
 """A change of the spec that makes no objective smaller by more than this share is undone."""

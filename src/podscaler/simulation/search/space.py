@@ -1,7 +1,8 @@
 """Defines the specs that a search may try: which fields it changes, and between which values.
 
 Called by `search` with Optuna's trials. Every suggestion is a spec that the API accepts. A new dimension: an entry of
-DIMENSIONS.
+DIMENSIONS, the present values of its suggestions in `SearchSpace.present_values`, and the fields that it changes in
+`recommendation.GROUPS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ class ScalingRate(NamedTuple):
     """Policies of one direction, and which of them decides: `Max`, the one that allows most, or `Min`."""
 
     policies: tuple[HPAScalingPolicy, ...]
-    selection: str = "Max"
+    select_policy: str = "Max"
 
 
 POLICIES: Mapping[str, ScalingRate] = {
@@ -68,7 +69,7 @@ DEFAULT_METRIC = MetricSpec(
 
 
 class Suggester(Protocol):
-    """Chooses values; Optuna's Trial is one."""
+    """Chooses values by the name of the suggestion; Optuna's Trial is one."""
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
         """A whole number between both bounds."""
@@ -111,7 +112,7 @@ class SearchSpace:
             raise UsageError("the dimension metric needs an autoscaler with two metrics or more")
 
     def suggest(self, suggester: Suggester) -> WireSpec:
-        """One candidate."""
+        """One candidate: the present spec with the values that the suggester chooses for each dimension."""
         spec = self.present
         for name in self.dimensions:
             spec = DIMENSIONS[name](self, suggester, spec)
@@ -146,6 +147,7 @@ class SearchSpace:
 
 
 def _or_default(number: int | None, default: int) -> int:
+    """The number; the default for None, but not for 0."""
     return default if number is None else number
 
 
@@ -256,7 +258,7 @@ def _rates_dimension(direction: str, name: str) -> _Dimension:
         if rate_name == UNCHANGED:
             return spec
         rate = POLICIES[rate_name]
-        return _with_rules(spec, direction, policies=rate.policies, select_policy=rate.selection)
+        return _with_rules(spec, direction, policies=rate.policies, select_policy=rate.select_policy)
 
     return suggest
 
