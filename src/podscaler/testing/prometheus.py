@@ -88,10 +88,10 @@ def _matches(selector: VectorSelector, labels: Labels) -> bool:
     """Whether a series has the selector's name, and its labels fulfil all matchers; an absent label is empty."""
     if selector.metric and labels.get(NAME_LABEL) != selector.metric:
         return False
-    return all(_matches_one(labels.get(label, ""), operator, text) for label, operator, text in selector.matchers)
+    return all(_fulfils(labels.get(label, ""), operator, text) for label, operator, text in selector.matchers)
 
 
-def _matches_one(value: str, operator: str, text: str) -> bool:
+def _fulfils(value: str, operator: str, text: str) -> bool:
     """Whether a label's value fulfils a matcher with the operator `=`, `!=`, `=~` or `!~`."""
     is_equal = re.fullmatch(text, value) is not None if operator.endswith("~") else value == text
     return is_equal is not operator.startswith("!")
@@ -106,7 +106,7 @@ def _irate(points: Points) -> float | None:
 
 
 # The functions and operators of PromQL that the fake has: of ranges, of numbers, of two operands, and aggregations.
-_OVER_RANGE: Mapping[str, Callable[[Points], float | None]] = {
+_RANGE_FUNCTIONS: Mapping[str, Callable[[Points], float | None]] = {
     "irate": _irate,
     "avg_over_time": lambda points: sum(value for _, value in points) / len(points),
     "count_over_time": lambda points: float(len(points)),
@@ -115,7 +115,7 @@ _OVER_RANGE: Mapping[str, Callable[[Points], float | None]] = {
     "min_over_time": lambda points: min(value for _, value in points),
     "sum_over_time": lambda points: sum(value for _, value in points),
 }
-_OF_VALUES: Mapping[str, Callable[[float], float]] = {
+_NUMBER_FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "abs": abs,
     "ceil": lambda value: float(math.ceil(value)),
     "floor": lambda value: float(math.floor(value)),
@@ -135,7 +135,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": lambda a, b: a >= b,
     "<=": lambda a, b: a <= b,
 }
-_REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+_AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "sum": sum,
     "avg": lambda values: sum(values) / len(values),
     "min": min,
@@ -200,10 +200,13 @@ class _Evaluation:
         if not call.arguments:
             raise PromQLError(f"the fake has no function {call.function} without arguments")
         first = call.arguments[0]
-        if call.function in _OVER_RANGE and isinstance(first, TimeShift):
-            return self._over_range(call.function, first)
-        if call.function in _OF_VALUES:
-            return [(_unnamed(labels), _OF_VALUES[call.function](value)) for labels, value in self._vector(first)]
+        if call.function in _RANGE_FUNCTIONS and isinstance(first, TimeShift):
+            return self._range_function(call.function, first)
+        if call.function in _NUMBER_FUNCTIONS:
+            return [
+                (_without_name(labels), _NUMBER_FUNCTIONS[call.function](value))
+                for labels, value in self._vector(first)
+            ]
         if call.function == "vector":
             return [({}, self._scalar(first))]
         if call.function == "scalar":
@@ -213,47 +216,47 @@ class _Evaluation:
             return [] if self._vector(first) else [({}, 1.0)]
         raise PromQLError(f"the fake has no function {call.function}")
 
-    def _over_range(self, function: str, shift: TimeShift) -> list[Element]:
-        """The result of a function in _OVER_RANGE for each series; series without a result are left out."""
+    def _range_function(self, function: str, shift: TimeShift) -> list[Element]:
+        """The result of a function in _RANGE_FUNCTIONS for each series; series without a result are left out."""
         if not isinstance(shift.inner, VectorSelector) or not shift.is_plain:
             raise PromQLError("the fake evaluates ranges of selectors alone")
         vector: list[Element] = []
         for labels, points in self._points(shift.inner, shift.range_s):
-            value = _OVER_RANGE[function](points)
+            value = _RANGE_FUNCTIONS[function](points)
             if value is not None:
-                vector.append((labels if function in KEEPS_NAME else _unnamed(labels), float(value)))
+                vector.append((labels if function in KEEPS_NAME else _without_name(labels), float(value)))
         return vector
 
     def _aggregation(self, aggregation: PromAggregation) -> list[Element]:
         """One element for each group of labels; `topk` and `bottomk` keep elements. Raises PromQLError."""
         groups: dict[tuple[tuple[str, str], ...], list[Element]] = {}
         for labels, value in self._vector(aggregation.arguments[-1]):
-            group_labels = _grouping(aggregation, labels)
-            groups.setdefault(tuple(sorted(group_labels.items())), []).append((labels, value))
+            group_key = tuple(sorted(_group_labels(aggregation, labels).items()))
+            groups.setdefault(group_key, []).append((labels, value))
         if aggregation.operator in ("topk", "bottomk"):
             size, sign = int(self._scalar(aggregation.arguments[0])), -1 if aggregation.operator == "topk" else 1
             ranked = (sorted(group, key=lambda sample: sign * sample[1])[:size] for group in groups.values())
             return [sample for group in ranked for sample in group]
-        if aggregation.operator not in _REDUCTIONS:
+        if aggregation.operator not in _AGGREGATIONS:
             raise PromQLError(f"the fake has no aggregation {aggregation.operator}")
-        reduce = _REDUCTIONS[aggregation.operator]
+        reduce = _AGGREGATIONS[aggregation.operator]
         return [(dict(key), float(reduce([value for _, value in group]))) for key, group in groups.items()]
 
     def _operation(self, operation: BinaryOperation) -> Value:
         """The result for two scalars, two vectors, or a scalar and each element of a vector."""
         left, right = self.value(operation.left), self.value(operation.right)
         if isinstance(left, float) and isinstance(right, float):
-            return _of_numbers(operation, left, right)
+            return _combine_scalars(operation, left, right)
         if isinstance(left, list) and isinstance(right, list):
-            return _matched(operation, left, right)
+            return _combine_vectors(operation, left, right)
         vector: list[Element] = []
         for labels, value in left if isinstance(left, list) else right:  # type: ignore[union-attr]  # one of both is one
             pair = (value, right) if isinstance(left, list) else (left, value)
-            vector += _combined(operation, labels, value, pair=pair)  # type: ignore[arg-type]  # numbers by now
+            vector += _combine_element(operation, labels, value, pair=pair)  # type: ignore[arg-type]  # numbers by now
         return vector
 
 
-def _of_numbers(operation: BinaryOperation, left: float, right: float) -> float:
+def _combine_scalars(operation: BinaryOperation, left: float, right: float) -> float:
     """The result of an operation on two scalars, which Prometheus compares with `bool` only. Raises PromQLError."""
     if operation.operator in _ARITHMETIC:
         return _ARITHMETIC[operation.operator](left, right)
@@ -270,7 +273,7 @@ def _holds(operation: BinaryOperation, left: float, right: float) -> bool:
     return _COMPARISONS[operation.operator](left, right)
 
 
-def _combined(
+def _combine_element(
     operation: BinaryOperation, labels: Labels, element: float, *, pair: tuple[float, float]
 ) -> list[Element]:
     """The result of an operation on the numbers of `pair`; `element` where a comparison is true, nothing if false.
@@ -278,14 +281,14 @@ def _combined(
     Raises PromQLError for an operator that the fake does not have.
     """
     if operation.operator in _ARITHMETIC:
-        return [(_unnamed(labels), _ARITHMETIC[operation.operator](*pair))]
+        return [(_without_name(labels), _ARITHMETIC[operation.operator](*pair))]
     holds = _holds(operation, *pair)
     if operation.is_bool:
-        return [(_unnamed(labels), float(holds))]
+        return [(_without_name(labels), float(holds))]
     return [(labels, element)] if holds else []
 
 
-def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
+def _combine_vectors(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
     """The result of an operation on two vectors. Raises PromQLError if several elements match one."""
     right_by_signature: dict[tuple[tuple[str, str], ...], list[Element]] = {}
     for element in right:
@@ -308,7 +311,7 @@ def _matched(operation: BinaryOperation, left: list[Element], right: list[Elemen
         used_signatures.add(signature)
         for _, other in matching:
             result_labels = labels if operation.group or operation.matching != "on" else dict(signature)
-            vector += _combined(operation, result_labels, value, pair=(value, other))
+            vector += _combine_element(operation, result_labels, value, pair=(value, other))
     return vector
 
 
@@ -316,18 +319,19 @@ def _signature(operation: BinaryOperation, labels: Labels) -> tuple[tuple[str, s
     """The labels by which elements of two vectors match, sorted."""
     if operation.matching == "on":
         return tuple(sorted((name, text) for name, text in labels.items() if name in operation.labels))
-    unnamed = _unnamed(labels).items()
-    return tuple(sorted((name, text) for name, text in unnamed if name not in operation.labels))
+    compared = _without_name(labels).items()
+    return tuple(sorted((name, text) for name, text in compared if name not in operation.labels))
 
 
-def _grouping(aggregation: PromAggregation, labels: Labels) -> Labels:
+def _group_labels(aggregation: PromAggregation, labels: Labels) -> Labels:
     """The labels of the group to which an element belongs."""
     if aggregation.modifier == "by":
         return {name: text for name, text in labels.items() if name in aggregation.labels}
     if aggregation.modifier == "without":
-        return {name: text for name, text in _unnamed(labels).items() if name not in aggregation.labels}
+        return {name: text for name, text in _without_name(labels).items() if name not in aggregation.labels}
     return {}
 
 
-def _unnamed(labels: Labels) -> Labels:
+def _without_name(labels: Labels) -> Labels:
+    """The labels without the name of the metric, which results of most functions and operators lose."""
     return {name: text for name, text in labels.items() if name != NAME_LABEL}
