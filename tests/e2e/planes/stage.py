@@ -87,6 +87,12 @@ class Stage:
         with self.log.open("wb") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
+    def replace_controller(self, kubeconfig: Path | None = None) -> None:
+        """End the controller, and start one that knows of nothing yet; `kubeconfig` may be another than the gate's."""
+        assert self.controller is not None
+        end(self.controller)
+        self.controller = self.spawn(kubeconfig=kubeconfig)
+
     def namespace(self, name: str) -> "Scene":
         """A scene in a namespace of its own."""
         self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stage import Scene, Stage, end
+from stage import Scene, Stage
 from up_process import eventually
 
 pytestmark = pytest.mark.e2e
@@ -38,15 +38,11 @@ def exec_kubeconfig(stage: Stage, folder: Path) -> Path:
 @contextmanager
 def controller_with(scene: Scene, kubeconfig: Path) -> Iterator[None]:
     """The stage's controller is replaced by one with that kubeconfig until the block ends."""
-    stage = scene.stage
-    assert stage.controller is not None
-    end(stage.controller)
-    stage.controller = stage.spawn(kubeconfig=kubeconfig)
+    scene.stage.replace_controller(kubeconfig)
     try:
         yield
     finally:
-        end(stage.controller)
-        stage.controller = stage.spawn()
+        scene.stage.replace_controller()
 
 
 @pytest.mark.usefixtures("ours")
