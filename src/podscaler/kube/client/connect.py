@@ -1,7 +1,8 @@
 """Opens a Client of one API server over real connections, with spread retries and streamed lists (WatchList).
 
 The command line and long-running processes open their clients here; tests put a Client on a scripted transport. A
-reader (`open_reader`) sends no writes but the API server's reviews, which are created and not stored.
+reader (`open_reader`) sends no writes but the API server's reviews. `podscaler top` and `podscaler dashboard` read one
+namespace through a NamespacedTransport.
 """
 
 import random
@@ -33,7 +34,7 @@ class NothingIsWritten(StatusError):
 
 
 class ReadOnlyTransport(WrappedTransport):
-    """Sends reads and reviews, and refuses everything else."""
+    """Sends reads and reviews; other requests raise NothingIsWritten."""
 
     async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError; NothingIsWritten, without sending anything, for a write."""
@@ -43,7 +44,7 @@ class ReadOnlyTransport(WrappedTransport):
         return await self._transport.request(request)
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """As in Transport; streams only read. Raises NothingIsWritten."""
+        """As in Transport. Raises NothingIsWritten for another method than GET."""
         if request.method != "GET":
             raise NothingIsWritten(request)
         return self._transport.stream(request)
@@ -69,7 +70,7 @@ class NamespacedTransport(WrappedTransport):
         return await self._transport.request(self._narrowed(request))
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """As in Transport."""
+        """As in Transport; entering and reading may raise TransportError."""
         return self._transport.stream(self._narrowed(request))
 
     def _narrowed(self, request: Request) -> Request:
@@ -106,4 +107,7 @@ async def open_reader(config: Config, clock: Clock, *, user_agent: str, limit: T
 
 
 def _client(config: Config, transport: Transport, clock: Clock, limit: TokenBucket | None) -> Client:
-    return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True, caller=config.caller)
+    """The client with the settings that both functions above have in common."""
+    return Client(
+        transport, clock, limit=limit, rng=random.Random(), streams_lists=True, credentials_text=config.credentials_text
+    )

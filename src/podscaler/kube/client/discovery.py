@@ -109,6 +109,7 @@ class Discovery:
 
     async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
         """The versions in which a group is served, preferred first; empty if it is not. Raises StatusError."""
+        # if there are none they are requested again, as the group may be new
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
@@ -125,7 +126,10 @@ class Discovery:
         return tuple(dict.fromkeys(filter(None, versions)))
 
     async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
-        """The resources in all versions of a group. Raises StatusError if no version can be read."""
+        """The resources in all versions of a group, without those that cannot be read.
+
+        Empty if the group is not served. Raises StatusError if its versions, or the resources of all, cannot be read.
+        """
         versions = await self._versions.get(group, FRESH_MISS_S)
         mappings: list[RESTMapping] = []
         failures: list[StatusError] = []
@@ -175,7 +179,7 @@ class _DocumentCache(Generic[D]):
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:
-        """Request the document of a group and cache it."""
+        """Request the document of a group and cache it. Raises StatusError."""
         document = await self._request(group)
         self._documents[group] = (self._clock.monotonic_s(), document)
         return document

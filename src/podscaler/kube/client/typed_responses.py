@@ -25,7 +25,10 @@ class _Kind(msgspec.Struct):
 
 
 def typed(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a response whose kind is optional (resource and external metrics). Raises StatusError."""
+    """The object in a response whose kind is optional (resource and external metrics).
+
+    Raises StatusError for an empty body, another type than JSON, and another object.
+    """
     content_type = response.headers.get("content-type", "application/json").partition(";")[0].strip()
     if not response.body:
         raise _unusable(f"0-length response with status code: {response.status} and content type: {content_type}")
@@ -35,7 +38,7 @@ def typed(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a response whose kind is required (custom metrics, scale). Raises StatusError."""
+    """The object in a response whose kind is required (custom metrics, scale). Raises StatusError for other bodies."""
     try:
         kind = msgspec.json.decode(response.body, type=_Kind).kind if response.body else ""
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -46,10 +49,7 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a body; where it cannot be decoded, the error of the Status in it, if it is one.
-
-    Raises StatusError.
-    """
+    """The object in a body. Raises StatusError: that of the body if it is the Status of a failure, else one of ours."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -57,4 +57,5 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _unusable(message: str) -> StatusError:
+    """The error of a body; its code 0 says that it is no response of the server."""
     return StatusError(message, code=0)
