@@ -29,11 +29,12 @@ DISCOVERY_REQUESTS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class MappedResource:
-    """A resource in its preferred version.
+    """A resource that the API server serves.
 
     Attributes:
         resource: the group and the plural name.
-        version: the preferred version of the group.
+        version: the first version, in order of preference, that has the resource.
+        kind: the kind of its objects.
         singular: the singular name.
         is_namespaced: whether the objects are in namespaces.
     """
@@ -131,7 +132,7 @@ class RESTMapper:
         body = await self._client.get("/apis", subject="apis", timeout_s=TIMEOUT_S)
         try:
             groups = msgspec.json.decode(body, type=_GroupList).groups
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
         versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
@@ -147,7 +148,7 @@ class RESTMapper:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
             self._resources_by_version[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
-        except (StatusError, msgspec.DecodeError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.warning("the resources of %s cannot be read: %s", "/".join(filter(None, (group, version))), error)
         return self._resources_by_version.get((group, version), ())
 

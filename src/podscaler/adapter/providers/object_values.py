@@ -47,7 +47,7 @@ class Batching(StrEnum):
     NEVER = "never"
 
 
-Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
+SamplesByObject = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
 
 
@@ -55,7 +55,7 @@ class _Division(NamedTuple):
     """A result, and its samples by object."""
 
     result: QueryResult
-    grouped: Grouped
+    grouped: SamplesByObject
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class _BatchState:
     """What is known of a batch.
 
     Attributes:
-        began_s: the first request of this tick.
-        cost: of the direct queries that the requests of this tick need, in objects.
-        expected_cost: by the ticks before.
-        objects: in its last result.
-        pause_s: the next pause.
-        paused_until_s: it is not sent before.
+        began_s: when the first request of this tick came.
+        cost: the cost of the direct queries that the requests of this tick need, in objects.
+        expected_cost: the cost of a tick, by the ticks before; 0 in the first.
+        objects: the number of samples in its last result.
+        pause_s: the length of the next pause.
+        paused_until_s: the end of the latest pause; the batch is not sent in ticks that begin before.
         down_error: the failure of a direct query that had no response, which counts until `down_until_s`, or None.
     """
 
@@ -92,7 +92,7 @@ class _BatchState:
         pause_s = PAUSE_MAX_S if is_final else self.pause_s
         self.paused_until_s, self.pause_s = now_s + pause_s, min(2 * pause_s, PAUSE_MAX_S)
 
-    def note_down(self, now_s: float, error: PrometheusError) -> None:
+    def record_down(self, now_s: float, error: PrometheusError) -> None:
         """End the pause after FAILURE_S, and let the failure count for so long."""
         self.down_error = PrometheusError(error.kind, error.message)
         self.down_until_s = self.paused_until_s = now_s + FAILURE_S
@@ -138,7 +138,7 @@ class ObjectValues:
             samples_by_name.setdefault(sample.labels.get(target.resource_label, ""), []).append(sample)
         return samples_by_name
 
-    async def _try_batch(self, batch: BatchQuery, name_count: int) -> Grouped | None:
+    async def _try_batch(self, batch: BatchQuery, name_count: int) -> SamplesByObject | None:
         """The divided result of a batch; None where direct queries are to be sent (rules 2 and 3).
 
         Counts the request in the costs of the tick, and sends the batch if that is cheaper.
@@ -147,31 +147,33 @@ class ObjectValues:
         state.cost += QUERY_COST_OBJECTS + name_count
         if state.began_s < state.paused_until_s:
             return None
-        is_cheaper = max(state.cost, state.expected_cost) > QUERY_COST_OBJECTS + max(state.objects, name_count)
+        batch_cost = QUERY_COST_OBJECTS + max(state.objects, name_count)  # of its result, before the first a guess
+        is_cheaper = max(state.cost, state.expected_cost) > batch_cost
         if not is_cheaper and self._batching is not Batching.ALWAYS and not self._cache.has(batch.promql):
             return None
         try:
             batch_result = await self._query_vector(batch.promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
-            if now_s >= state.paused_until_s:
+            if now_s >= state.paused_until_s:  # of requests that share the failed query, the first begins the pause
                 log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
                 state.pause(now_s, error)
             return None
-        grouped, state.objects = self._divide(batch, batch_result), len(batch_result.samples)
+        grouped = self._divide(batch, batch_result)
+        state.objects = len(batch_result.samples)
         if not self._has_several and len(grouped) < len(batch_result.samples):  # two values for an object
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
         return grouped
 
-    def _divide(self, batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+    def _divide(self, batch: BatchQuery, batch_result: QueryResult) -> SamplesByObject:
         """The samples of a result by object, from one division for all requests of a tick."""
         now_s = self._clock.monotonic_s()
         kept_division = self._divisions.find(batch.promql, now_s)
         if kept_division is not None and kept_division.result is batch_result:
             return kept_division.grouped
-        grouped, size = _grouped(batch, batch_result), len(batch_result.samples) + 1
+        grouped, size = _group_by_object(batch, batch_result), len(batch_result.samples) + 1
         division, until_s = _Division(batch_result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
         return grouped
@@ -186,7 +188,7 @@ class ObjectValues:
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
             if error.kind == DOWN and state is not None and now_s < state.paused_until_s:
-                state.note_down(now_s, error)
+                state.record_down(now_s, error)
             raise
 
     def _state(self, promql: str) -> _BatchState:
@@ -208,7 +210,7 @@ class ObjectValues:
         return query_result
 
 
-def _grouped(batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+def _group_by_object(batch: BatchQuery, batch_result: QueryResult) -> SamplesByObject:
     """The samples of a batch's result by the namespace and name of their objects."""
     grouped: dict[tuple[str, str], list[PromSample]] = {}
     for sample in batch_result.samples:

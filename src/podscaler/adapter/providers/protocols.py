@@ -15,6 +15,7 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.base.errors import StatusError
 
 _MILLI_MAX = 2**63
+"""The first number of thousandths that does not fit into a signed 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)

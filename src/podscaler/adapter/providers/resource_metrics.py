@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 CPU, MEMORY = "cpu", "memory"
 _FORMATS = {CPU: Format.DECIMAL_SI, MEMORY: Format.BINARY_SI}
 Samples = Mapping[str, Sequence[PromSample]]
+"""The samples of each object by its name: of a node one, of a pod one for each container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,23 +184,23 @@ class ResourceMetrics:
     ) -> Usage | None:
         """The usage of a pod or node; None if a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
-        samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
-        for name, own_samples in samples.items():
+        samples = {measured: samples_by_resource[measured][described.metadata.name] for measured in (CPU, MEMORY)}
+        for measured, own_samples in samples.items():
             for sample in own_samples if resource == PODS else own_samples[:1]:  # a node has one value
-                label = compiled[name].container_label
+                label = compiled[measured].container_label
                 container = sample.labels.get(label, "") if resource == PODS else ""
-                quantity = _find_quantity(sample, _FORMATS[name])
+                quantity = _find_quantity(sample, _FORMATS[measured])
                 if quantity is None:
                     log.warning(
-                        "%s %s is left out: its %s is %s", resource, described.metadata.name, name, sample.value
+                        "%s %s is left out: its %s is %s", resource, described.metadata.name, measured, sample.value
                     )
                     return None
-                by_container.setdefault(container, {})[name] = quantity
-        for usage in by_container.values():
-            for name in (CPU, MEMORY):
-                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))  # `0` in any format
+                by_container.setdefault(container, {})[measured] = quantity
+        for container_usage in by_container.values():
+            for measured in (CPU, MEMORY):
+                container_usage.setdefault(measured, Quantity(0, 0, Format.BINARY_SI))  # `0` in any format
         at_s = min(sample.at_s for own_samples in samples.values() for sample in own_samples)
-        ordered = {name: by_container[name] for name in sorted(by_container)}
+        ordered = {container: by_container[container] for container in sorted(by_container)}
         return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
 
 

@@ -81,9 +81,11 @@ class KubeletUsage:
         return Usage(pod, earliest.at_ns, earliest.window_ns, by_container)
 
     def _of_node(self, node: LabeledObject) -> Usage | None:
+        """The usage of a node; None if it has none."""
         usage = self._storage.find_node(node.metadata.name)
         return None if usage is None else Usage(node, usage.at_ns, usage.window_ns, {"": _amounts(usage)})
 
 
 def _amounts(usage: MeasuredUsage) -> dict[str, Quantity]:
+    """The amounts of cpu and memory, in the formats of metrics-server."""
     return {CPU: Quantity(usage.cpu_nanocores, NANO), MEMORY: Quantity(usage.memory_bytes, 0, Format.BINARY_SI)}

@@ -69,4 +69,5 @@ def resource_list(api: MetricsApi, version: str) -> Object:
 
 
 def _info() -> Object:
+    """The field `info` of OpenAPI documents."""
     return {"title": "podscaler adapter", "version": __version__}
