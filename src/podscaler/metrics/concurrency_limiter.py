@@ -61,10 +61,10 @@ class ConcurrencyLimiter:
         self._waiters: dict[object, asyncio.Future[None]] = {}
         self._release_task: asyncio.Task[None] | None = None
         self._step_began_s = self._retry_at_s = clock.monotonic_s()
-        # of this step: the number of measured responses, and the duration of the fastest one
+        # of this step: the number of measured responses, and the latency of the fastest one
         self._responses = 0
         self._fastest_s = float("inf")
-        self._fastest_at_min_s = float("inf")
+        self._fastest_at_min_s = float("inf")  # the fastest response with LIMIT_MIN, or a faster one since
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -84,6 +84,7 @@ class ConcurrencyLimiter:
 
     @property
     def _has_free_slot(self) -> bool:
+        """Whether a request may begin: below the limit, and below LIMIT_MAX with those that no longer count."""
         return len(self._counted_requests) < self._limit and len(self._begun) < LIMIT_MAX
 
     def _enter(self, request: object) -> None:
@@ -104,7 +105,7 @@ class ConcurrencyLimiter:
             raise
 
     def _leave(self, request: object) -> None:
-        """Return the slot of a request, if it has one, to a waiting request."""
+        """Release the slot of a request, if it has one, to a waiting request."""
         self._begun.pop(request, None)
         self._counted_requests.discard(request)
         self._admit_waiting()

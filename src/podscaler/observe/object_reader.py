@@ -1,7 +1,8 @@
 """Reads what the detail of one autoscaler shows of the cluster: the object, events, pods, and objects for lint rules.
 
 `podscaler.observe.live_cluster` calls `read` with the client of the viewer, so that the viewer's own permissions
-decide. A part that cannot be read becomes a note; only the missing object and missing permission for it are errors.
+decide. A part that cannot be read becomes a note; only the missing object and missing permission for it are errors. A
+new part: an attribute of ReadObjects, read in `ObjectReader.read`. A further kind for lint rules: `_LINTED_KINDS`.
 """
 
 import asyncio
@@ -62,15 +63,17 @@ class ReadObjects:
 
     def conditions(self) -> tuple[ConditionView, ...]:
         """The conditions of the status."""
-        return tuple([_condition(condition) for condition in self.autoscaler.get("status", {}).get("conditions") or ()])
+        return tuple(
+            [_condition_view(condition) for condition in self.autoscaler.get("status", {}).get("conditions") or ()]
+        )
 
     def event_views(self) -> tuple[EventView, ...]:
-        """The newest events."""
-        views = sorted(map(_event, self.events), key=lambda view: view.at or 0, reverse=True)
+        """The newest events, at most EVENTS_MAX, newest first."""
+        views = sorted(map(_event_view, self.events), key=lambda view: view.at or 0, reverse=True)
         return tuple(views[:EVENTS_MAX])
 
     def lint(self) -> tuple[LintView, ...]:
-        """The lint findings about the autoscaler and its target."""
+        """The lint findings about the autoscaler and its target. Blocks: it computes."""
         metadata, namespace = self.autoscaler["metadata"], self.autoscaler["metadata"].get("namespace")
         target = self.autoscaler.get("spec", {}).get("scaleTargetRef") or {}
         subjects = {
@@ -192,7 +195,7 @@ class ObjectReader:
         """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None
 
 
@@ -200,7 +203,8 @@ _LINTED_KINDS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRang
 """Resource and kind of further objects of the namespace that lint rules read; all are of the group `""`, in v1."""
 
 
-def _condition(obj: JsonObject) -> ConditionView:
+def _condition_view(obj: JsonObject) -> ConditionView:
+    """The view of a condition; absent fields are empty, or None."""
     return ConditionView(
         type=_text(obj, "type"),
         status=_text(obj, "status"),
@@ -210,7 +214,7 @@ def _condition(obj: JsonObject) -> ConditionView:
     )
 
 
-def _event(obj: JsonObject) -> EventView:
+def _event_view(obj: JsonObject) -> EventView:
     """The view of an Event, in whichever of its forms: with a series, with `lastTimestamp`, or with `eventTime`."""
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))

@@ -18,7 +18,7 @@ from podscaler.observe.views import Mark, MarkKind
 MILLISECOND_NS = 1_000_000
 PERCENT = "percent"
 MILLI = "milli"
-_BY_LIMIT = (VerdictReason.RATE_LIMITED, VerdictReason.AT_BOUND)
+_LIMITING_REASONS = (VerdictReason.RATE_LIMITED, VerdictReason.AT_BOUND)
 _PREFIXES = ("external metric ", "pods metric ")
 """What the words of a metric begin with, which its label in a plot leaves out."""
 
@@ -74,12 +74,12 @@ def of(decision: Decision, pods: Sequence[Pod]) -> SyncPoint:
     return SyncPoint(
         at=trace.now // MILLISECOND_NS,
         replicas=result.current,
-        desired=result.wanted,
+        desired=result.wanted,  # views call the replicas before limits desired, and those after limits limited
         limited=result.desired,
         ready=None if result.current is None else sum(pod.ready == "True" for pod in pods),
         min=trace.min_replicas,
         max=trace.max_replicas,
-        metrics=tuple(map(_metric, trace.metrics)),
+        metrics=tuple(map(_metric_point, trace.metrics)),
         tolerances=tolerances,
     )
 
@@ -120,22 +120,24 @@ def _kind(result: Verdict, decision: Decision) -> MarkKind:
         return MarkKind.FAILED
     if result.wanted is None or result.wanted == result.desired:
         return MarkKind.SAME
-    return MarkKind.LIMITED if result.ending in _BY_LIMIT else MarkKind.HELD
+    return MarkKind.LIMITED if result.ending in _LIMITING_REASONS else MarkKind.HELD
 
 
-def _metric(step: MetricStep) -> MetricPoint:
+def _metric_point(step: MetricStep) -> MetricPoint:
+    """The value and target of a metric's step in a trace."""
     unit = PERCENT if metric_words.is_utilization(step) else MILLI
-    return MetricPoint(_label(step), unit, _current(step), step.target)
+    return MetricPoint(_label(step), unit, _current_value(step), step.target)
 
 
 def _label(step: MetricStep) -> str:
+    """The name of a metric in plots."""
     name = metric_words.name(step)
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name
 
 
-def _current(step: MetricStep) -> int | None:
+def _current_value(step: MetricStep) -> int | None:
     """The value that is compared with the target, as the autoscaler's status reports it."""
     match step.calculation:
         case PerPod(first=reading) if reading is not None:

@@ -92,7 +92,7 @@ def _over_time(assignments: tuple[Assignment, ...], kept_syncs: Sequence[KeptSyn
     for kept_sync in kept_syncs:
         replayer, sync = _parse_sync(kept_sync)
         facts = decide_again.recorded_facts(sync, replayer.settings)
-        facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
+        facts = replace(facts, prior_history=_carried_on(sync.prior_history, carried_history))
         at.append(kept_sync.mark.at)
         try:
             decision = decide_again.decide_again(assignments, facts)
@@ -104,7 +104,7 @@ def _over_time(assignments: tuple[Assignment, ...], kept_syncs: Sequence[KeptSyn
     return WhatIfOverTime(tuple(at), tuple(limited), ASSUMPTION)
 
 
-def _carried(recorded: History, carried: History | None) -> History:
+def _carried_on(recorded: History, carried: History | None) -> History:
     """The recorded history with the recommendations of the decisions with the other spec."""
     if carried is None:
         return recorded
@@ -126,5 +126,6 @@ def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
 
 
 def _data(explanation: Explanation) -> dict[str, Any]:
+    """The explanation as JSON-ready data."""
     data: dict[str, Any] = json.loads(msgspec.json.encode(explanation))
     return data
