@@ -71,7 +71,7 @@ class ConcurrencyLimiter:
         """The context of a request; entering waits while the limit is reached. A failed request is not measured."""
         request = object()
         if self._waiters or not self._has_free_slot:
-            await self._wait(request)
+            await self._wait_for_slot(request)
         else:
             self._enter(request)
         began_s, reached_limit = self._begun[request]
@@ -92,7 +92,7 @@ class ConcurrencyLimiter:
         self._counted_requests.add(request)
         self._begun[request] = self._clock.monotonic_s(), len(self._counted_requests) >= self._limit
 
-    async def _wait(self, request: object) -> None:
+    async def _wait_for_slot(self, request: object) -> None:
         """Return once the request has a slot."""
         waiter = self._waiters[request] = asyncio.get_running_loop().create_future()
         if self._release_task is None or self._release_task.done():
@@ -111,7 +111,7 @@ class ConcurrencyLimiter:
         self._admit_waiting()
 
     def _admit_waiting(self) -> None:
-        """Give free slots to waiting requests."""
+        """Grant free slots to waiting requests."""
         while self._waiters and self._has_free_slot:
             request = next(iter(self._waiters))
             waiter = self._waiters.pop(request)

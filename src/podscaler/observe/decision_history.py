@@ -168,7 +168,7 @@ class DecisionHistory(Recording):
         if self._is_kept(track, decision, point):
             mark = sync_points.mark(decision, is_carried_out=record.is_carried_out)
             is_sample = sync_points.outcome(decision) == track.outcome
-            self.kept.add(KeptSync(key, mark, self.header, is_sample, record))
+            self.kept.add(KeptSync(key, mark, self.header, is_sample=is_sample, record=record))
         self._add_point(track, decision, point)
         track.latest = record
         for listener in self._listeners:
@@ -248,7 +248,7 @@ class DecisionHistory(Recording):
             packed = kept_syncs.pack(_ENCODER.encode(line) + b"\n")
             mark = sync_points.mark(decision, is_carried_out=True)
             is_sample = sync_points.outcome(decision) == track.outcome
-            self.kept.add(KeptSync((namespace, name), mark, header, is_sample, packed=packed))
+            self.kept.add(KeptSync((namespace, name), mark, header, is_sample=is_sample, packed=packed))
         self._add_point(track, decision, point)
         return True
 

@@ -1,7 +1,7 @@
 """Finds the state of an autoscaler as a word (`ScalingUp`, `NoMetrics`), its severity, and one sentence about it.
 
 Called by `podscaler list`, `podscaler doctor` and the rows of the dashboard and of the terminal view, so that all of
-them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which knows
+them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which has
 the reasons in more detail. The first condition that fits decides, worst first: the target, the pods, the metrics, the
 bounds, the change, what holds a change back. A new state is a member of HealthState with an entry in SEVERITIES, and is
 found by one of the four functions that `of` calls.
@@ -31,7 +31,7 @@ class HealthSeverity(IntEnum):
     FINE = 0
     NOTABLE = 1
     LIMITED = 2
-    """The autoscaler works, and cannot give what its metrics ask for, or not safely."""
+    """The autoscaler works, and cannot set the replicas that its metrics need, or not safely."""
     BROKEN = 3
     """The autoscaler does nothing."""
 
@@ -40,7 +40,7 @@ class HealthState(StrEnum):
     """What an autoscaler does, in a word."""
 
     STEADY = "Steady"
-    """The count is what the metrics want."""
+    """The replicas are those that the metrics propose."""
     SCALING_UP = "ScalingUp"
     SCALING_DOWN = "ScalingDown"
     STABILIZING = "Stabilizing"
@@ -50,13 +50,13 @@ class HealthState(StrEnum):
     LIMITED = "Limited"
     """The rate of change is limited, by a policy or by the doubling for each sync."""
     AT_MAXIMUM = "AtMaximum"
-    """The metrics want more than maxReplicas."""
+    """The metrics propose more than maxReplicas."""
     AT_MINIMUM = "AtMinimum"
-    """The metrics want less than minReplicas."""
+    """The metrics propose less than minReplicas."""
     AT_ZERO = "AtZero"
     """The autoscaler scaled its target to zero."""
     DISABLED = "Disabled"
-    """The target was scaled to zero by someone else, or has no metric that can wake it."""
+    """The target was scaled to zero by another client, or has no metric that can start it."""
     UNKNOWN = "Unknown"
     """No controller has written a status."""
     FALLBACK = "Fallback"
@@ -64,7 +64,7 @@ class HealthState(StrEnum):
     SOME_METRICS = "SomeMetrics"
     """Some metrics cannot be read; the others decide."""
     NO_METRICS = "NoMetrics"
-    """Failed metrics prevent the change that the others want, or there is none that can be read."""
+    """Failed metrics prevent the change that the others propose, or there is none that can be read."""
     AMBIGUOUS = "Ambiguous"
     """Several autoscalers select the same pods."""
     NO_PODS = "NoPods"
@@ -242,7 +242,7 @@ def _is_moving(facts: _StatusFacts) -> bool:
 
 
 def _is_held_above_maximum(facts: _StatusFacts) -> bool:
-    """Whether an earlier recommendation of the scale-down window, and no metric, asks for more than maxReplicas."""
+    """Whether an earlier recommendation of the scale-down window, and no metric, is above maxReplicas."""
     is_above = facts.condition(SCALING_LIMITED).reason == "TooManyReplicas"
     return is_above and facts.condition(ABLE_TO_SCALE).reason == "ScaleDownStabilized"
 

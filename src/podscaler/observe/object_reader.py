@@ -114,7 +114,7 @@ class ObjectReader:
             TimeoutError: the response about it takes longer than READ_TIMEOUT_S.
         """
         async with asyncio.timeout(READ_TIMEOUT_S):
-            obj = await self._get(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
+            obj = await self._get_object(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
         objects = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
@@ -163,7 +163,7 @@ class ObjectReader:
         mapping, *_ = await self._discovery.mappings(group, kind)
         path = urls.group_version(mapping.group, mapping.version) + urls.path("namespaces", namespace, mapping.plural)
         try:
-            obj = await self._get(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
+            obj = await self._get_object(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -188,10 +188,10 @@ class ObjectReader:
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
         """The objects of a namespace, at most LIST_MAX: the rest of a longer list is not read. Raises StatusError."""
         path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)
-        body = await self._get(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
+        body = await self._get_object(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
         return list(body.get("items") or ())
 
-    async def _get(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
+    async def _get_object(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
         """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))

@@ -39,6 +39,13 @@ class _MetricColumns:
     current: "array[int]" = field(default_factory=lambda: array("q"))
     target: "array[int]" = field(default_factory=lambda: array("q"))
 
+    def append(self, metric: MetricPoint | None, length: int) -> None:
+        """Add the newest of `length` points, unknown for None; the points before a new metric are unknown, too."""
+        current, target = (None, None) if metric is None else (metric.current, metric.target)
+        for values, value in ((self.current, current), (self.target, target)):
+            values.extend([_UNKNOWN_LONG] * (length - 1 - len(values)))
+            values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
+
 
 class SyncColumns:
     """The points of one autoscaler, oldest first.
@@ -65,7 +72,7 @@ class SyncColumns:
     def append(self, point: SyncPoint) -> None:
         """Add the newest point; where the clock was set back, the points after it are dropped."""
         if self.at and point.at < self.at[-1]:
-            self._keep(range(bisect_left(self.at, point.at)))
+            self._keep_points(range(bisect_left(self.at, point.at)))
         self.at.append(point.at)
         for name, column in self._counts.items():
             value = getattr(point, name)
@@ -74,36 +81,31 @@ class SyncColumns:
         for metric in metrics_by_name.values():
             self._metrics.setdefault(metric.name, _MetricColumns(metric.unit)).unit = metric.unit  # it may change
         for name, columns in self._metrics.items():
-            read_metric = metrics_by_name.get(name)
-            current, target = (None, None) if read_metric is None else (read_metric.current, read_metric.target)
-            for values, value in ((columns.current, current), (columns.target, target)):
-                values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))  # a metric that is new
-                values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
+            columns.append(metrics_by_name.get(name), len(self.at))
         if point.tolerances is not None:
             self._tolerances = point.tolerances
 
     def drop_before(self, at_ms: int) -> None:
         """Drop points older than an instant, and the metrics that no later point has."""
-        self._keep(range(bisect_left(self.at, at_ms), len(self.at)))
+        self._keep_points(range(bisect_left(self.at, at_ms), len(self.at)))
 
     def thin(self, now_ms: int) -> None:
         """Thin old points, if THINNED_AT_POINTS were added since the last time."""
         if len(self.at) - self._length_thinned < THINNED_AT_POINTS:
             return
-        self._keep(self._essential_indexes(now_ms - DETAILED_MS))
+        self._keep_points(self._essential_indexes(now_ms - DETAILED_MS))
         self._length_thinned = len(self.at)
 
     def halve(self) -> None:
         """Drop the older half of the points."""
-        self._keep(range((len(self.at) + 1) // 2, len(self.at)))
-        self._length_thinned = min(self._length_thinned, len(self.at))
+        self._keep_points(range((len(self.at) + 1) // 2, len(self.at)))
 
     def timeline(self, from_ms: int, to_ms: int) -> DecisionTimeline:
         """The points from one instant to another, both included; at most POINTS_MAX."""
         first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
         indexes = self._decimated_indexes(first, end)
         counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
-        minima = tuple([count or 0 for count in counts.pop("min")])
+        minima = tuple([count or 0 for count in counts.pop("min")])  # always known, as are the maxima
         maxima = tuple([count or 0 for count in counts.pop("max")])
         metrics = tuple([self._plotted_metric(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
@@ -163,7 +165,7 @@ class SyncColumns:
                 last_minute, last_outcome = at_ms // MINUTE_MS, outcome
                 yield index
 
-    def _keep(self, kept_indexes: Iterable[int]) -> None:
+    def _keep_points(self, kept_indexes: Iterable[int]) -> None:
         """Drop all points but those at these indexes, and the metrics that have no known target any more."""
         indexes = list(kept_indexes)
         if len(indexes) == len(self.at):

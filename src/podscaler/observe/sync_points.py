@@ -87,7 +87,7 @@ def of(decision: Decision, pods: Sequence[Pod]) -> SyncPoint:
 def outcome(decision: Decision) -> DecisionOutcome:
     """What a decision did."""
     result = verdict.of(decision.trace)
-    return DecisionOutcome(_kind(result, decision), result.desired, result.ending, decision.error)
+    return DecisionOutcome(_mark_kind(result, decision), result.desired, result.ending, decision.error)
 
 
 def mark(decision: Decision, *, is_carried_out: bool) -> Mark:
@@ -97,7 +97,7 @@ def mark(decision: Decision, *, is_carried_out: bool) -> Mark:
     return Mark(
         id=str(trace.now),
         at=trace.now // MILLISECOND_NS,
-        kind=_kind(result, decision),
+        kind=_mark_kind(result, decision),
         from_=result.current,
         to=result.desired,
         summary=summary(trace),
@@ -110,7 +110,7 @@ def summary(trace: Trace) -> str:
     return f"{sentence.of(trace, verdict.of(trace), outlook.of(trace), TraceSource.RECORDING)}."
 
 
-def _kind(result: Verdict, decision: Decision) -> MarkKind:
+def _mark_kind(result: Verdict, decision: Decision) -> MarkKind:
     """What the decision did, first match: a failed write, a rescale, an error, no difference, a limit or a delay."""
     if result.write_error:
         return MarkKind.FAILED

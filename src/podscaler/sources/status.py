@@ -107,9 +107,9 @@ class SourceStatusWriter:
             self._has_pending.clear()
             while self._pending:
                 key = next(iter(self._pending))
-                await self._write(*self._pending.pop(key))
+                await self._write_status(*self._pending.pop(key))
 
-    async def _write(self, source: MetricSource, status: Mapping[str, Any]) -> None:
+    async def _write_status(self, source: MetricSource, status: Mapping[str, Any]) -> None:
         """Patch the status of an object; a failure is logged, and makes the status due again."""
         namespace, name = key_of(source)
         path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", name, "status")

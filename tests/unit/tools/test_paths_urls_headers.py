@@ -143,7 +143,7 @@ CHECKED_CLIENTS = {
     "metrics/heapster.py:HeapsterMetricsSource._request_results": "object_name and subresource",
     "metrics/heapster.py:last_minute_mean": "a division of numbers",
     "sources/informer.py:MetricSourceFetcher.find": "object_name; the namespace of an autoscaler",
-    "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
+    "sources/status.py:SourceStatusWriter._write_status": "namespace and name of an object",
     "sources/systems/file.py:_resolve_below": "resolved, and refused where it is not below the folder",
     "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",
     "sources/systems/http_client.py:WebClient._open_session": "_checked_headers; the credentials by _authorization",

@@ -135,11 +135,9 @@ class RESTMapper:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
-        versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
-        lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in versions))
-        self.mapping = _merged(
-            [(*versions_of_group, listed) for versions_of_group, listed in zip(versions, lists, strict=True)]
-        )
+        group_versions = [(group.name, version) for group in (core, *groups) for version in _versions_in_order(group)]
+        lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in group_versions))
+        self.mapping = _merge(list(zip(group_versions, lists, strict=True)))
 
     async def _request_resources(self, group: str, version: str) -> Sequence[_Resource]:
         """The resources of a group and version; where they cannot be read, those of the last discovery."""
@@ -153,16 +151,19 @@ class RESTMapper:
         return self._resources_by_version.get((group, version), ())
 
 
-def _in_order(group: _Group) -> list[str]:
+def _versions_in_order(group: _Group) -> list[str]:
     """The versions of a group, the preferred one first."""
     versions = [version.version for version in group.versions]
     return sorted(versions, key=lambda version: version != group.preferred_version.version)
 
 
-def _merged(lists: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
-    """The resources of groups and versions in order of preference, each in the first version that has it."""
+def _merge(lists: Sequence[tuple[tuple[str, str], Sequence[_Resource]]]) -> ServedResources:
+    """The resources of groups and versions in order of preference, each in the first version that has it.
+
+    Subresources, whose names have a slash, are left out.
+    """
     resources_by_name: dict[GroupResource, MappedResource] = {}
-    for group, version, resources in lists:
+    for (group, version), resources in lists:
         for resource in resources:
             key = GroupResource(group, resource.name)
             if "/" not in resource.name and key not in resources_by_name:

@@ -149,7 +149,7 @@ class _Execution:
         value = self._operand(first_command, cursor)
         for command in later_commands:
             assert isinstance(command, FunctionCall)
-            value = self._call(command, cursor, value)
+            value = self._call_function(command, cursor, value)
         return value
 
     def _operand(self, operand: Operand, cursor: Any) -> Any:
@@ -162,7 +162,7 @@ class _Execution:
                     raise TemplateError(f'undefined variable "{name}"')
                 return self._variables[name]
             case FunctionCall():
-                return self._call(operand, cursor)
+                return self._call_function(operand, cursor)
             case Pipeline():
                 return self._value(operand, cursor)
             case FieldAccess(start, names):
@@ -171,7 +171,7 @@ class _Execution:
                     value = _field(value, name)
                 return value
 
-    def _call(self, call: FunctionCall, cursor: Any, *piped_value: Any) -> Any:
+    def _call_function(self, call: FunctionCall, cursor: Any, *piped_value: Any) -> Any:
         """The result of a function; `piped_value` is that of the command before, if there is one.
 
         Raises TemplateError.

@@ -57,10 +57,10 @@ def to_config(settings: PrometheusSettings, clock: Clock) -> Config:
     return Config(
         server=server,
         credentials=_credentials(settings, userinfo, cluster, clock),
-        ca_pem=_read(settings.ca_file, "--prometheus-ca-file") or cluster.ca_pem,
-        client_certificate_pem=_read(settings.certificate_file, "--prometheus-client-tls-cert-file")
+        ca_pem=_read_file(settings.ca_file, "--prometheus-ca-file") or cluster.ca_pem,
+        client_certificate_pem=_read_file(settings.certificate_file, "--prometheus-client-tls-cert-file")
         or cluster.client_certificate_pem,
-        client_key_pem=_read(settings.key_file, "--prometheus-client-tls-key-file") or cluster.client_key_pem,
+        client_key_pem=_read_file(settings.key_file, "--prometheus-client-tls-key-file") or cluster.client_key_pem,
         certificates=None if has_certificate else cluster.certificates,
         verify=cluster.verify or settings.ca_file is not None,
         proxy=proxies.from_environment(server),
@@ -95,7 +95,7 @@ def _credentials(settings: PrometheusSettings, userinfo: str, cluster: Config, c
     return cluster.credentials if settings.cluster is not None else NoCredentials()
 
 
-def _read(path: Path | None, flag: str) -> bytes | None:
+def _read_file(path: Path | None, flag: str) -> bytes | None:
     """The contents; None if there is no path. Raises UsageError."""
     if path is None:
         return None

@@ -106,16 +106,16 @@ class ObjectValues:
         cache: executes and shares the queries.
         clock: for ticks.
         batching: when batches are used.
-        has_several: whether an object may have several samples (containers).
+        has_several_samples: whether an object may have several samples (containers).
     """
 
     def __init__(
-        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, has_several: bool = False
+        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, has_several_samples: bool = False
     ) -> None:
         self._cache = cache
         self._clock = clock
         self._batching = batching
-        self._has_several = has_several
+        self._has_several_samples = has_several_samples
         self._states: LRU[str, _BatchState] = LRU(BATCHES_MAX)
         self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
 
@@ -161,7 +161,7 @@ class ObjectValues:
             return None
         grouped = self._divide(batch, batch_result)
         state.objects = len(batch_result.samples)
-        if not self._has_several and len(grouped) < len(batch_result.samples):  # two values for an object
+        if not self._has_several_samples and len(grouped) < len(batch_result.samples):  # two values for an object
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
@@ -187,7 +187,7 @@ class ObjectValues:
             return await self._query_vector(direct)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
-            if error.kind == DOWN and state is not None and now_s < state.paused_until_s:
+            if error.kind == DOWN and state is not None and now_s < state.paused_until_s:  # in place of a batch
                 state.record_down(now_s, error)
             raise
 

@@ -108,7 +108,8 @@ class KubeletTransports:
 
     async def open(self, server: str) -> Transport:
         """A transport; no connection is made yet. Raises UsageError for certificates that cannot be used."""
-        config, pem = replace(self._config, server=server), None
+        config = replace(self._config, server=server)
+        pem = None
         if config.client_certificate_pem and config.client_key_pem:
             pem = config.client_certificate_pem + b"\n" + config.client_key_pem
         if self._context is None and server.startswith("https:"):

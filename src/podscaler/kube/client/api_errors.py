@@ -90,7 +90,7 @@ def _decode_failure(body: bytes) -> _Status | None:
 def _error_of_failure(status: _Status, response: Response) -> StatusError:
     """The StatusError of a decoded Status; the code and Retry-After are those of the HTTP response."""
     details = status.details or {}
-    causes = [_cause(cause) for cause in details.get("causes") or () if isinstance(cause, dict)]
+    causes = [_parse_cause(cause) for cause in details.get("causes") or () if isinstance(cause, dict)]
     return StatusError(
         status.message,
         code=response.status,
@@ -106,7 +106,7 @@ def _retry_after(response: Response) -> dict[str, str]:
     return {"Retry-After": response.headers["retry-after"]} if "retry-after" in response.headers else {}
 
 
-def _cause(cause: dict[str, Any]) -> Cause:
+def _parse_cause(cause: dict[str, Any]) -> Cause:
     """A cause of a Status from its JSON object; missing fields are empty."""
     return Cause(
         reason=str(cause.get("reason", "")), message=str(cause.get("message", "")), field=str(cause.get("field", ""))

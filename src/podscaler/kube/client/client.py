@@ -1,6 +1,6 @@
 """Sends requests to one API server, returns the response's bytes and raises error responses as StatusErrors.
 
-All clients of API servers in podscaler use a Client, for a real cluster as for the embedded one. It knows URLs and
+All clients of API servers in podscaler use a Client, for a real cluster as for the embedded one. It handles URLs and
 Status, but no kinds: callers decode. `subject` names the requested resource and object in error texts
 (`pods.metrics.k8s.io`, `deployments web`).
 
@@ -94,23 +94,23 @@ class Client:
     ) -> Response:
         """As `get`, with status (200-206) and headers. Raises StatusError."""
         request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
-        return await self._send(request, subject)
+        return await self._send_with_retries(request, subject)
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Replace the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._write_request("PUT", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("PUT", path, body, JSON), subject)).body
 
     async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Create in the collection at `path`; returns the new object. Raises StatusError."""
-        return (await self._send(self._write_request("POST", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("POST", path, body, JSON), subject)).body
 
     async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
         """Patch the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._write_request("PATCH", path, body, content_type), subject)).body
+        return (await self._send_with_retries(self._write_request("PATCH", path, body, content_type), subject)).body
 
     async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
         """Delete the object at `path`, `body` being DeleteOptions; returns the response's body. Raises StatusError."""
-        return (await self._send(self._write_request("DELETE", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
     async def watch(
@@ -139,9 +139,9 @@ class Client:
         headers = {"Accept": JSON}
         if body is not None:
             headers["Content-Type"] = content_type
-        return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
+        return Request(method, path, body=body, headers=headers, timeout_s=REQUEST_TIMEOUT_S)
 
-    async def _send(self, request: Request, subject: str) -> Response:
+    async def _send_with_retries(self, request: Request, subject: str) -> Response:
         """The response (200-206), after retries by the module's rules. Raises StatusError."""
         for retry in range(RETRIES):
             try:

@@ -24,6 +24,7 @@ REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenr
 CLUSTER_SCOPED = ("namespaces", "nodes")
 """The cluster-scoped resources that clients of podscaler list."""
 _COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
+"""The path of a kind in all namespaces: the API's path, and the plural."""
 
 
 class NothingIsWritten(StatusError):

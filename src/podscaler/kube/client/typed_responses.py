@@ -1,8 +1,8 @@
 """Decodes responses into typed objects, with the error texts for bodies that cannot be decoded.
 
-The metrics clients and the scale client use it. The HPA controller reads the resource and external metrics APIs with
-typed clients, which accept a body without a kind (`typed`); the custom metrics API and scales with clients that need a
-kind (`with_kind`). Their error texts differ.
+`podscaler.metrics.metrics_apis` and `podscaler.controller.informers.scale_client` use it. The HPA controller reads the
+resource and external metrics APIs with typed clients, which accept a body without a kind (`typed`); the custom metrics
+API and scales with clients that need a kind (`with_kind`). Their error texts differ.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 3).
 """
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Kind(msgspec.Struct):
-    """The kind of a response, which tells a Status from an object."""
+    """The kind of a response, by which a Status is distinguished from an object."""
 
     kind: str = ""
 

@@ -89,7 +89,7 @@ class ExecPlugin:
             self._keep_or_raise(self._failure)
             return
         try:
-            issued = await self._flights.run("", self._run)
+            issued = await self._flights.run("", self._run_and_parse)
         except UsageError as error:
             self._keep_or_raise(error)
             return
@@ -117,7 +117,7 @@ class ExecPlugin:
             raise error
         log.warning("%s; the last credentials stay in use", error)
 
-    async def _run(self) -> Issued:
+    async def _run_and_parse(self) -> Issued:
         """Run the program; a failure is kept for the time of the back-off. Raises UsageError."""
         try:
             issued = exec_command.parse_output(await self._run_program(), self._command.api_version)

@@ -120,7 +120,7 @@ class Reflector(Generic[T]):
                     continue  # at once: the error is no failure of the server
                 if watch_events.needs_new_list(error):
                     start_version = self._version or self._list_from
-                    self._list_from = "" if watch_events.is_expired(error) else start_version
+                    self._list_from = "" if watch_events.is_expired(error) else start_version  # "": the newest
                     self._version = None
                 await self._wait_after_failure(error)
 
@@ -130,7 +130,7 @@ class Reflector(Generic[T]):
             await self._watch_from_list()
             return
         if self._version is None:
-            await self._list(self._list_from)
+            await self._list_pages(self._list_from)
         await self._watch([("resourceVersion", self._version or "")])
 
     def _try_switch_to_pages(self, error: StatusError) -> bool:
@@ -164,7 +164,7 @@ class Reflector(Generic[T]):
             self.is_served, self.is_forbidden = not is_not_served(error), error.code == _FORBIDDEN
         await self._clock.sleep(delay_s)
 
-    async def _list(self, version: str) -> None:
+    async def _list_pages(self, version: str) -> None:
         """List in pages, at least as new as `version`, and replace the cache. Raises StatusError."""
         objects: list[T] = []
         token = ""
@@ -209,10 +209,10 @@ class Reflector(Generic[T]):
         stalled = asyncio.ensure_future(self._wait_for_stall())
         try:
             await asyncio.wait((watching, stalled), return_when=asyncio.FIRST_COMPLETED)
-            if watching.done() or self._arriving is None:
+            if watching.done() or self._arriving is None:  # it has ended, or goes on after the complete list
                 await watching
             if self._arriving is not None:
-                self._early_ends += EARLY_ENDS if stalled.done() else 1
+                self._early_ends += EARLY_ENDS if stalled.done() else 1  # after a stall pages at once
                 raise EndedEarly
         finally:
             self._arriving = None
@@ -256,11 +256,11 @@ class Reflector(Generic[T]):
     async def _apply_all(self, lines: list[bytes]) -> None:
         """Apply events; yields to the event loop in between."""
         for index, line in enumerate(lines, 1):
-            self._apply(watch_events.event(line))
+            self._apply_event(watch_events.event(line))
             if not index % PAGE_OBJECTS:
                 await asyncio.sleep(0)
 
-    def _apply(self, event: WatchEvent) -> None:
+    def _apply_event(self, event: WatchEvent) -> None:
         """Apply one event: to the streamed list while it is incomplete, else to the cache."""
         if event.type == "BOOKMARK":
             self._apply_bookmark(event.object)

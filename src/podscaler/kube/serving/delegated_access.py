@@ -11,7 +11,7 @@
    unknown clients cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: `check` knows no client certificates and front proxies; upstream responds with 401 if a token review fails,
+Differs: `check` accepts no client certificates and front proxies; upstream responds with 401 if a token review fails,
 and with 500 if an access review does: here both are 500. A user who may do something with all resources of a group
 in all namespaces is found by one review for all of them.
 """

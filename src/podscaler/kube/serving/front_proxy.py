@@ -4,7 +4,7 @@ The adapter calls `find_user` for each request before it reviews tokens. What th
 kube-system/extension-apiserver-authentication; it is read at the start and every PERIOD_S. Rules:
 
 1. A certificate by the front proxy's authority, with an allowed common name, is the API server: the user is in the
-   headers that the ConfigMap names. These headers count for nobody else.
+   headers that the ConfigMap names. With another certificate these headers are ignored.
 2. A certificate by the authority of clients is a user: the common name, with the organizations as groups.
 3. The handshake verifies a certificate and its purpose against all authorities; here its signature is checked against
    the one authority. Authorities that are not trusted any more stay in the handshake until the process ends.

@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         response = self._begin(encoded_request, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
         try:
-            await self._wait()  # only the end of a response that is read whole wakes it, or a failure
+            await self._wait_for_data()  # only the end of a response that is read whole wakes it, or a failure
         finally:
             if timer is not None:
                 timer.cancel()
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         """The response to a request once its head has arrived; then read its body, and `finish`. Raises NoResponse."""
         response = self._begin(encoded_request, streams=True)
         while not response.status:
-            await self._wait()
+            await self._wait_for_data()
         return response
 
     async def read_chunks(self) -> list[bytes]:
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         while not (chunks := response.take()):
             if response.is_complete:
                 return []
-            await self._wait()
+            await self._wait_for_data()
         if self._unread_bytes > UNREAD_MAX_BYTES and self._transport is not None:
             self._transport.resume_reading()
         self._unread_bytes = 0
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """End the request; closes the connection unless the response was complete."""
         response, self._response = self._response, None
-        is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0
+        is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0  # paused: the next could not be read
         if response is None or is_paused or not (response.is_complete and response.keeps_alive):
             self.close()
         self.request_count += 1
@@ -137,10 +137,10 @@ class Connection(asyncio.Protocol):
             raise NoResponse("EOF", broken=True, unanswered=True)
         response = HTTPResponse(None if streams else self._body_max_bytes)
         self._response, self._is_streamed, self._failure = response, streams, None
-        self._loop.call_soon(self._write, encoded_request)
+        self._loop.call_soon(self._write_request, encoded_request)
         return response
 
-    def _write(self, encoded_request: bytes) -> None:
+    def _write_request(self, encoded_request: bytes) -> None:
         """Called at the end of the event loop's iteration: writes in a row wake the kernel and the server less often.
 
         Over TLS that saves a third of the CPU of a request (docs/decisions/http-client.md).
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(encoded_request)
 
-    async def _wait(self) -> None:
+    async def _wait_for_data(self) -> None:
         """Return when bytes or the end of the response have arrived. Raises NoResponse."""
         if self._failure is None:
             self._waiter = self._loop.create_future()
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
             raise self._failure
 
     def _wake(self) -> None:
-        """Let the caller in `_wait` go on, if there is one."""
+        """Let the caller in `_wait_for_data` go on, if there is one."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -53,7 +53,7 @@ class Pool:
         while (connection := self.find_idle()) is None:
             if len(self._busy) + self._dialing_count < CONNECTIONS:
                 return await self.dial_new()
-            await self._wait()
+            await self._wait_for_connection()
         return connection
 
     async def dial_new(self) -> Connection:
@@ -98,7 +98,7 @@ class Pool:
         if self._idle and self._loop.time() - self._idle[0].idle_since_s >= KEEP_ALIVE_S:
             self._idle.popleft().close()
 
-    async def _wait(self) -> None:
+    async def _wait_for_connection(self) -> None:
         """Return when a connection may be free; a caller that is cancelled after it was woken wakes the next one."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)

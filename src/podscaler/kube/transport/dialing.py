@@ -60,15 +60,11 @@ class ServerAddress:
 def parse_address(url: str) -> ServerAddress:
     """The address in a URL that is checked already: `https://host` has the port 443."""
     parts = urlsplit(url)
-    port = parts.port or DEFAULT_PORTS[parts.scheme]
-    has_user = parts.username is not None  # which may be empty: `http://:secret@proxy`
-    return ServerAddress(
-        scheme=parts.scheme,
-        host=parts.hostname or "",
-        port=port,
-        user=unquote(parts.username or "") if has_user else None,
-        password=unquote(parts.password or "") if has_user else None,
-    )
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
+    if parts.username is None:
+        return ServerAddress(parts.scheme, host, port)
+    user, password = unquote(parts.username), unquote(parts.password or "")  # may be empty: `http://:secret@proxy`
+    return ServerAddress(parts.scheme, host, port, user, password)
 
 
 def needs_absolute_targets(config: Config) -> bool:
@@ -170,7 +166,7 @@ async def _connect_to_proxy(proxy: ServerAddress) -> ProxyTunnel:
 
 
 async def _socket_to(address: ServerAddress) -> socket.socket:
-    """A connected socket; the addresses of both families are tried in turn. Raises OSError."""
+    """A connected socket; the addresses of both families are tried alternately. Raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(

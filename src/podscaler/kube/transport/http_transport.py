@@ -1,7 +1,7 @@
 """Sends HTTP/1.1 requests on a pool of kept-alive connections: the Transport over real connections.
 
-`connect` makes it from a Config. It uses plain asyncio connections: what an API server's client needs of HTTP is
-little, and a general library spends four fifths of its time on the rest. Rules:
+`client.connect`, the adapter and the command line make one. It uses plain asyncio connections: what an API server's
+client needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
@@ -69,9 +69,9 @@ class HttpTransport:
         """The response. Raises TransportError."""
         try:
             authorization = await self._read_credentials()
-            response = await self._send(request, authorization)
+            response = await self._send_pooled(request, authorization)
             if response.status == 401 and self._config.credentials.renew_after_401(authorization):
-                response = await self._send(request, await self._read_credentials())
+                response = await self._send_pooled(request, await self._read_credentials())
             return response
         except NoResponse as error:
             raise self.failure(request, error) from error
@@ -116,7 +116,7 @@ class HttpTransport:
         self._pem = pem
         self._pool.retire()
 
-    async def _send(self, request: Request, authorization: str | None) -> Response:
+    async def _send_pooled(self, request: Request, authorization: str | None) -> Response:
         """Send a request on a pooled connection; the whole response. Raises NoResponse."""
         encoded_request = self._encode(request, authorization, self._request_header_lines)
         connection = self._pool.find_idle() or await self._acquire(request.timeout_s)

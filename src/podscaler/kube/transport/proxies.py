@@ -41,15 +41,15 @@ def from_environment(server: str) -> str | None:
     Loopback addresses and localhost never have a proxy. Raises UsageError for a bad URL.
     """
     parts = urlsplit(server)
-    name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
-    proxy_address = _variable(name)
+    variable_name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
+    proxy_address = _variable(variable_name)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
     if not proxy_address or _is_exempt(host, port):
         return None
     try:
         return parse(proxy_address)
     except ValueError as error:
-        raise UsageError(f"the environment's {name}: {error}") from error
+        raise UsageError(f"the environment's {variable_name}: {error}") from error
 
 
 def _variable(name: str) -> str:
