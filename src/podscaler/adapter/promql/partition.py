@@ -66,7 +66,7 @@ def is_partitioned(promql: str, keys: frozenset[str]) -> bool:
         keys: the key labels, at least one.
     """
     try:
-        return _Analysis(keys).kind(parsing.parse(promql)) is _Kind.PARTITIONED
+        return _Analysis(keys).kind_of(parsing.parse(promql)) is _Kind.PARTITIONED
     except PromQLError:
         return False
 
@@ -77,7 +77,7 @@ class _Analysis:
     def __init__(self, keys: frozenset[str]) -> None:
         self._keys = keys
 
-    def kind(self, expression: Expression) -> _Kind:
+    def kind_of(self, expression: Expression) -> _Kind:
         """The kind of an expression."""
         match expression:
             case PromLiteral():
@@ -86,7 +86,7 @@ class _Analysis:
                 is_restricted = any(label == MARK for label, _, _ in matchers)
                 return _Kind.PARTITIONED if is_restricted else _Kind.CONSTANT
             case TimeShift(inner):
-                return self.kind(inner)
+                return self.kind_of(inner)
             case PromCall():
                 return self._call(expression)
             case PromAggregation():
@@ -96,10 +96,10 @@ class _Analysis:
 
     def _call(self, call: PromCall) -> _Kind:
         """The kind of a call: partitioned if one argument is, and the function treats each series on its own."""
-        kinds = [self.kind(argument) for argument in call.arguments]
+        kinds = [self.kind_of(argument) for argument in call.arguments]
         if not kinds:
             return _Kind.NUMBER if call.function in _NUMBERS else _Kind.CONSTANT
-        if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:
+        if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:  # all are the same in both queries
             return _Kind.NUMBER if call.function == "scalar" else _Kind.CONSTANT
         is_quantile = call.function == "histogram_quantile" and "le" not in self._keys
         has_one_vector = [kind for kind in kinds if kind is not _Kind.NUMBER] == [_Kind.PARTITIONED]
@@ -109,7 +109,7 @@ class _Analysis:
     def _aggregation(self, aggregation: PromAggregation) -> _Kind:
         """The kind of an aggregation: partitioned if it keeps the labels that the series are divided by."""
         # without arguments, which Prometheus rejects, it is OTHER
-        *parameters, vector = [self.kind(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
+        *parameters, vector = [self.kind_of(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
         if not all(parameter is _Kind.NUMBER for parameter in parameters):
             return _Kind.OTHER
         if vector is _Kind.CONSTANT:
@@ -126,7 +126,7 @@ class _Analysis:
 
     def _operation(self, operation: BinaryOperation) -> _Kind:
         """The kind of a binary operation: partitioned with a number, or if the labels match both sides."""
-        kinds = {self.kind(operation.left), self.kind(operation.right)}
+        kinds = {self.kind_of(operation.left), self.kind_of(operation.right)}
         if kinds == {_Kind.NUMBER}:
             return _Kind.NUMBER
         if kinds <= {_Kind.NUMBER, _Kind.CONSTANT}:

@@ -51,7 +51,7 @@ SamplesByObject = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
 
 
-class _Division(NamedTuple):
+class _DividedResult(NamedTuple):
     """A result, and its samples by object."""
 
     result: QueryResult
@@ -117,7 +117,7 @@ class ObjectValues:
         self._batching = batching
         self._has_several_samples = has_several_samples
         self._states: LRU[str, _BatchState] = LRU(BATCHES_MAX)
-        self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
+        self._divisions: ExpiringValues[str, _DividedResult] = ExpiringValues(SAMPLES_MAX)
 
     async def samples(
         self, template: QueryTemplate, target: QueryTarget, namespace: str, names: Sequence[str]
@@ -143,7 +143,7 @@ class ObjectValues:
 
         Counts the request in the costs of the tick, and sends the batch if that is cheaper.
         """
-        state = self._state(batch.promql)
+        state = self._get_state(batch.promql)
         state.cost += QUERY_COST_OBJECTS + name_count
         if state.began_s < state.paused_until_s:
             return None
@@ -174,24 +174,24 @@ class ObjectValues:
         if kept_division is not None and kept_division.result is batch_result:
             return kept_division.grouped
         grouped, size = _group_by_object(batch, batch_result), len(batch_result.samples) + 1
-        division, until_s = _Division(batch_result, grouped), now_s + self._cache.tick_s
+        division, until_s = _DividedResult(batch_result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
         return grouped
 
-    async def _query_directly(self, direct: str, batch: BatchQuery | None) -> QueryResult:
+    async def _query_directly(self, direct_promql: str, batch: BatchQuery | None) -> QueryResult:
         """The result of a direct query, by rule 4 where it replaces a batch. Raises PrometheusError."""
-        state = self._state(batch.promql) if batch is not None else None
+        state = self._get_state(batch.promql) if batch is not None else None
         if state is not None and state.down_error is not None and self._clock.monotonic_s() < state.down_until_s:
             raise state.down_error
         try:
-            return await self._query_vector(direct)
+            return await self._query_vector(direct_promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
             if error.kind == DOWN and state is not None and now_s < state.paused_until_s:  # in place of a batch
                 state.record_down(now_s, error)
             raise
 
-    def _state(self, promql: str) -> _BatchState:
+    def _get_state(self, promql: str) -> _BatchState:
         """The state of the batch with that expression; a new tick is begun where the last one is over."""
         now_s = self._clock.monotonic_s()
         state = self._states.find(promql)

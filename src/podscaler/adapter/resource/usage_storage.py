@@ -78,15 +78,15 @@ class UsageStorage:
         """Drop the nodes that are not in `nodes`, and those whose latest scrape is too old."""
         existing_nodes, oldest_ns = set(nodes), now_ns - STALE_RESOLUTIONS * self._resolution_ns
         for node in [
-            name for name, pair in self._nodes.items() if name not in existing_nodes or pair.stored_ns < oldest_ns
+            name for name, stored in self._nodes.items() if name not in existing_nodes or stored.stored_ns < oldest_ns
         ]:
             self._remove_pods(node, keep=())
             del self._nodes[node]
 
     def find_node(self, name: str) -> MeasuredUsage | None:
         """The usage of a node; None if it is not known."""
-        pair = self._nodes.get(name)
-        return _usage(pair.last.node, pair.previous.node) if pair is not None else None
+        stored = self._nodes.get(name)
+        return _usage(stored.last.node, stored.previous.node) if stored is not None else None
 
     def find_pod(self, namespace: str, name: str) -> dict[str, MeasuredUsage] | None:
         """The usage of a pod's containers, in the order of their names; None if it is not known of all."""
@@ -94,9 +94,9 @@ class UsageStorage:
         node = self._node_by_pod.get(key)
         if node is None:
             return None
-        pair, usages = self._nodes[node], {}
-        previous = pair.previous.pods.get(key, {})
-        for container, point in sorted(pair.last.pods[key].items()):
+        stored, usages = self._nodes[node], {}
+        previous = stored.previous.pods.get(key, {})
+        for container, point in sorted(stored.last.pods[key].items()):
             usage = _usage(point, previous.get(container))
             if usage is None:
                 return None
@@ -109,8 +109,8 @@ class UsageStorage:
 
     def _remove_pods(self, node: str, *, keep: Iterable[PodKey]) -> None:
         """Remove the pods of a node from the index, but for some, unless another node has them by now."""
-        pair, kept_pods = self._nodes.get(node), set(keep)
-        for key in pair.last.pods if pair is not None else ():
+        stored, kept_pods = self._nodes.get(node), set(keep)
+        for key in stored.last.pods if stored is not None else ():
             if key not in kept_pods and self._node_by_pod.get(key) == node:
                 del self._node_by_pod[key]
 

@@ -172,7 +172,7 @@ class DelegatedAccess:
         self._clock = clock
         # by the digest of a token: its user, None if the token is unknown
         self._users: LRU[str, _CachedReview[ReviewedUser | None]] = LRU(CACHED_REVIEWS_MAX)
-        # by encoded user: the error, None if access is allowed
+        # by encoded user, and attributes: the error, None if access is allowed
         self._access_errors: LRU[tuple[bytes, AccessAttributes], _CachedReview[AccessError | None]] = LRU(
             CACHED_REVIEWS_MAX
         )

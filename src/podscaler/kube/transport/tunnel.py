@@ -136,7 +136,8 @@ async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credential
     name = host.encode("idna")
     if len(name) > NAME_MAX_BYTES:
         raise NoResponse("socks connect tcp: FQDN too long")
-    tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)]) + name + port.to_bytes(2))
+    request = bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)])  # 0: reserved
+    tunnel.write(request + name + port.to_bytes(2))
     _, reply, _, address_type = await tunnel.read_exactly(4)
     if reply:
         raise NoResponse(f"socks connect tcp: {SOCKS_ERRORS.get(reply, f'unknown code {reply}')}")
