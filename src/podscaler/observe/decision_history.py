@@ -186,11 +186,11 @@ class DecisionHistory(Recording):
     def tidy(self) -> None:
         """Enforce both limits."""
         now_ms = self.now_ms
-        oldest = now_ms - self._max_age_ms
-        self.kept.drop_before(oldest)
+        oldest_ms = now_ms - self._max_age_ms
+        self.kept.drop_before(oldest_ms)
         for key, track in list(self._tracks.items()):
-            if track.columns.at and track.columns.at[0] < oldest - SAMPLE_PERIOD_MS:
-                track.columns.drop_before(oldest)
+            if track.columns.at and track.columns.at[0] < oldest_ms - SAMPLE_PERIOD_MS:
+                track.columns.drop_before(oldest_ms)
             if not track.columns.at and track.latest is None:
                 del self._tracks[key]
             track.columns.thin(now_ms)
@@ -257,8 +257,8 @@ class DecisionHistory(Recording):
 
         Compares with the attributes that `_add_point` sets, so it is called before.
         """
-        is_new = sync_points.outcome(decision) != track.outcome
-        return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
+        has_new_outcome = sync_points.outcome(decision) != track.outcome
+        return has_new_outcome or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
 
     def _add_point(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
         """Add the point of a decision to a track, and set its attributes that the decision changes."""

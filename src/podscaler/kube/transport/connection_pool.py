@@ -37,7 +37,7 @@ class Pool:
         """The number of connections that serve a request."""
         return len(self._busy)
 
-    def find_idle(self) -> Connection | None:
+    def take_idle(self) -> Connection | None:
         """An idle connection that is still usable, now in use; None if there is none."""
         now_s = self._loop.time()
         while self._idle:
@@ -50,7 +50,7 @@ class Pool:
 
     async def acquire(self) -> Connection:
         """An idle connection, or a new one if there is none; waits at CONNECTIONS. Raises what `dial` raises."""
-        while (connection := self.find_idle()) is None:
+        while (connection := self.take_idle()) is None:
             if len(self._busy) + self._dialing_count < CONNECTIONS:
                 return await self.dial_new()
             await self._wait_for_connection()

@@ -119,7 +119,7 @@ class HttpTransport:
     async def _send_pooled(self, request: Request, authorization: str | None) -> Response:
         """Send a request on a pooled connection; the whole response. Raises NoResponse."""
         encoded_request = self._encode(request, authorization, self._request_header_lines)
-        connection = self._pool.find_idle() or await self._acquire(request.timeout_s)
+        connection = self._pool.take_idle() or await self._acquire(request.timeout_s)
         try:
             response = await self._exchange(connection, encoded_request, request)
         finally:
