@@ -1,6 +1,7 @@
 """Wires an adapter from its parts, and runs them.
 
-`podscaler adapter` calls `new_adapter` and `Adapter.run`; tests give it fakes of Prometheus and of the API server.
+`podscaler adapter` calls `new_adapter` and `Adapter.run`; tests pass it fakes of Prometheus and of the API server. A
+new API group: a `server.discovery.MetricsApi` that `new_adapter` adds.
 """
 
 import asyncio
@@ -106,11 +107,11 @@ def new_adapter(
 
     Args:
         config: the rules.
-        settings: how it works.
-        servers: that it uses; the caller closes their clients.
+        settings: the periods, and how objects and values are read.
+        servers: Prometheus and the API server; the caller closes their clients.
         clock: for ticks and periods.
-        external: further sources of external metrics, asked before Prometheus, as the controller does.
-        kubelets: what kubelets reported, which is served as metrics.k8s.io in the place of `resource_rules`; None: not.
+        external: further providers of external metrics, which have precedence over Prometheus.
+        kubelets: what kubelets reported, served as metrics.k8s.io in place of `resource_rules`; None if it is not read.
     """
     telemetry = AdapterTelemetry(clock)
     counted_database = CountedDatabase(servers.database, telemetry)
@@ -127,16 +128,17 @@ def new_adapter(
     cache = QueryCache(counted_database, clock, tick_s=settings.tick_s)
     apis: list[MetricsApi] = []
     if config.rules:
-        values = ObjectValues(cache, clock, batching=settings.batching)
-        apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, values)))
+        object_values = ObjectValues(cache, clock, batching=settings.batching)
+        apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, object_values)))
     providers = [*external, *([ExternalMetrics(relisting, cache)] if config.external_rules else [])]
     if providers:
         apis.append(ExternalMetricsApi(providers))
     if kubelets is not None:
         apis.append(ResourceMetricsApi(KubeletUsage(kubelets, mapper, objects), clock))
     elif config.resource_rules is not None:
-        usage = ObjectValues(cache, clock, batching=settings.batching, has_several=True)
-        apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
+        container_values = ObjectValues(cache, clock, batching=settings.batching, has_several_samples=True)
+        metrics = ResourceMetrics(config.resource_rules, mapper, objects, container_values)
+        apis.append(ResourceMetricsApi(metrics, clock))
 
     # with other metrics the adapter is ready without Prometheus, once a list was tried
     serves_others = bool(external) or kubelets is not None

@@ -61,17 +61,17 @@ class ConcurrencyLimiter:
         self._waiters: dict[object, asyncio.Future[None]] = {}
         self._release_task: asyncio.Task[None] | None = None
         self._step_began_s = self._retry_at_s = clock.monotonic_s()
-        # of this step: the number of measured responses, and the duration of the fastest one
+        # of this step: the number of measured responses, and the latency of the fastest one
         self._responses = 0
         self._fastest_s = float("inf")
-        self._fastest_at_min_s = float("inf")
+        self._fastest_at_min_s = float("inf")  # the fastest response with LIMIT_MIN, or a faster one since
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """The context of a request; entering waits while the limit is reached. A failed request is not measured."""
         request = object()
         if self._waiters or not self._has_free_slot:
-            await self._wait(request)
+            await self._wait_for_slot(request)
         else:
             self._enter(request)
         began_s, reached_limit = self._begun[request]
@@ -84,6 +84,7 @@ class ConcurrencyLimiter:
 
     @property
     def _has_free_slot(self) -> bool:
+        """Whether a request may begin: below the limit, and below LIMIT_MAX with those that no longer count."""
         return len(self._counted_requests) < self._limit and len(self._begun) < LIMIT_MAX
 
     def _enter(self, request: object) -> None:
@@ -91,7 +92,7 @@ class ConcurrencyLimiter:
         self._counted_requests.add(request)
         self._begun[request] = self._clock.monotonic_s(), len(self._counted_requests) >= self._limit
 
-    async def _wait(self, request: object) -> None:
+    async def _wait_for_slot(self, request: object) -> None:
         """Return once the request has a slot."""
         waiter = self._waiters[request] = asyncio.get_running_loop().create_future()
         if self._release_task is None or self._release_task.done():
@@ -104,13 +105,13 @@ class ConcurrencyLimiter:
             raise
 
     def _leave(self, request: object) -> None:
-        """Return the slot of a request, if it has one, to a waiting request."""
+        """Release the slot of a request, if it has one, to a waiting request."""
         self._begun.pop(request, None)
         self._counted_requests.discard(request)
         self._admit_waiting()
 
     def _admit_waiting(self) -> None:
-        """Give free slots to waiting requests."""
+        """Grant free slots to waiting requests."""
         while self._waiters and self._has_free_slot:
             request = next(iter(self._waiters))
             waiter = self._waiters.pop(request)

@@ -98,14 +98,20 @@ class HeapsterResultList(msgspec.Struct, frozen=True):
 
 
 class _PodMeta(msgspec.Struct):
+    """The field of a pod's metadata that is read."""
+
     name: str = ""
 
 
 class _Pod(msgspec.Struct):
+    """A pod of the API server."""
+
     metadata: _PodMeta
 
 
 class _Pods(msgspec.Struct):
+    """The API server's list of pods."""
+
     items: tuple[_Pod, ...] | None = None
 
 
@@ -151,7 +157,7 @@ class HeapsterMetricsSource:
         """The usage of pods (rule 1). Raises StatusError, also for a list without items."""
         path = "/apis/metrics/v1alpha1" + urls.path("namespaces", urls.object_name(query.namespace), "pods")
         body = await self._get(path, [("labelSelector", str(query.selector))], "failed to get pod resource metrics")
-        usage: PodMetricsList = _decoded(body, _POD_METRICS)
+        usage: PodMetricsList = _decode(body, _POD_METRICS)
         if not usage.items:
             raise StatusError("no metrics returned from heapster", code=0)
         return usage
@@ -176,7 +182,7 @@ class HeapsterMetricsSource:
             body = await self._api.get(path, subject="pods", query=[("labelSelector", str(selector))])
         except StatusError as error:
             raise _prefixed(error, "failed to get pod list while fetching metrics") from error
-        names = [urls.object_name(pod.metadata.name) for pod in _decoded(body, _PODS).items or ()]
+        names = [urls.object_name(pod.metadata.name) for pod in _decode(body, _PODS).items or ()]
         if not names:
             raise StatusError("no pods matched the provided selector", code=0)
         return names
@@ -188,7 +194,7 @@ class HeapsterMetricsSource:
         path = "/api/v1/model" + metric_path
         start = instants.text(self._clock.now_ns() - HISTORY_NS)
         body = await self._get(path, [("start", start)], "failed to get pod metrics")
-        results: Sequence[HeapsterResult] = _decoded(body, _RESULTS).items or ()
+        results: Sequence[HeapsterResult] = _decode(body, _RESULTS).items or ()
         if len(results) != len(names):
             raise StatusError(f"requested metrics for {len(names)} pods, got metrics for {len(results)}", code=0)
         return results
@@ -205,15 +211,16 @@ class HeapsterMetricsSource:
             raise _prefixed(error, failure) from error
 
 
-def _prefixed(error: StatusError, text: str) -> StatusError:
-    return StatusError(f"{text}: {error.message}", code=error.code, reason=error.reason)
+def _prefixed(error: StatusError, failure: str) -> StatusError:
+    """The error with `failure` before its message, as kube-controller-manager's Heapster client has it."""
+    return StatusError(f"{failure}: {error.message}", code=error.code, reason=error.reason)
 
 
-def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
-    """The typed response. Raises StatusError, worded as kube-controller-manager's Heapster client does."""
+def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """The typed response. Raises StatusError with the text of kube-controller-manager's Heapster client."""
     try:
         return decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"failed to unmarshal heapster response: {error}", code=0) from error
 
 

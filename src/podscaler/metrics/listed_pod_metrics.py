@@ -5,8 +5,9 @@ former stores responses; queries of other metrics are passed on. Rules:
 
 1. Costs are counted in pods of responses; the request itself costs REQUEST_COST_PODS. A list is sent if it costs less
    than the single queries of a tick are expected to cost (a mean of the namespace's earlier ticks), or than those of
-   this tick have cost so far. The other queries of the tick are then answered from the same list.
-2. The controller's cache of pods tells which pods of a list match a selector: not every metrics server fills in labels.
+   this tick have cost so far. The other queries of the tick then get items of the same list.
+2. Which pods of a list match a selector is found in the controller's cache of pods: not every metrics server fills in
+   labels.
 3. If a list fails, single queries are sent, so that users see the errors of those; the namespace is listed again in
    the first tick that begins after `pause_s`.
 

@@ -6,7 +6,8 @@ The controller builds a query for each entry of `spec.metrics` and passes it to 
 API's typed list, which recordings keep as it is; a failure is a StatusError whose text is the bare `<e>` of
 docs/spec/decision.md 7 (Metrics client): the core adds the prefixes.
 
-Invariant: queries are immutable and hashable; equal queries mean the same request.
+Invariant: queries are immutable and hashable; equal queries mean the same request. `metrics_apis` says what a new kind
+of query needs.
 """
 
 from typing import Generic, Protocol, TypeVar

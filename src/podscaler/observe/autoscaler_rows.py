@@ -1,7 +1,7 @@
 """Makes the rows of the list of autoscalers, of objects as informers cache them and of the decisions that are known.
 
 Called by `podscaler.observe.live_cluster`. Values of metrics are those in the status, as kubectl shows them, so that a
-row has them also where another controller decides.
+row has them also where another controller decides. A new column: a field of `views.AutoscalerRow`, filled by `of`.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,9 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
     """
     wire = autoscaler.wire
     latest = track.latest if track is not None else None
-    carried_out = latest.decision if latest is not None and latest.is_carried_out else None
-    found_health = health.of(wire, carried_out)
+    carried_out_decision = latest.decision if latest is not None and latest.is_carried_out else None
+    row_health = health.of(wire, carried_out_decision)
+    # the newest counts of the track; without a track those of the status
     counts = {} if track is None else {name: track.columns.last(name) for name in ("replicas", "desired", "ready")}
     status = wire.status if wire.status.conditions else None
     replicas, desired = counts.get("replicas"), counts.get("desired")
@@ -53,9 +54,9 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
         namespace=autoscaler.metadata.namespace,
         name=autoscaler.metadata.name,
         kind=autoscaler.kind.kind,
-        state=found_health.state,
-        severity=found_health.severity,
-        reason=found_health.reason,
+        state=row_health.state,
+        severity=row_health.severity,
+        reason=row_health.reason,
         target=f"{wire.spec.scale_target_ref.kind}/{wire.spec.scale_target_ref.name}",
         replicas=replicas,
         desired=desired,
@@ -93,21 +94,21 @@ def instant_ms(text: str | None) -> int | None:
 def metrics(wire: HorizontalPodAutoscaler) -> tuple[MetricView, ...]:
     """Each metric of the spec, with the value of the status that has its index and type."""
     reported = wire.status.current_metrics or ()
-    return tuple([_metric(metric, reported, index) for index, metric in enumerate(wire.spec.metrics or ())])
+    return tuple([_metric_view(metric, reported, index) for index, metric in enumerate(wire.spec.metrics or ())])
 
 
-def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> MetricView:
+def _metric_view(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> MetricView:
     """The metric of the spec with that index; values that cannot be read are None, and `<unknown>` in the text."""
     name, target = _name_and_target(spec)
     status = reported[index] if index < len(reported) and reported[index].type == spec.type else None
-    current = _current(status)
+    current = _current_value(status)
     if target.average_utilization is not None:
-        value = None if current is None else current.average_utilization
-        current_text = UNKNOWN_TEXT if value is None else f"{value}%"
+        utilization_pct = None if current is None else current.average_utilization
+        current_text = UNKNOWN_TEXT if utilization_pct is None else f"{utilization_pct}%"
         return MetricView(
             name=name,
             type=spec.type,
-            current=value,
+            current=utilization_pct,
             target=target.average_utilization,
             unit=PERCENT,
             text=f"{current_text}/{target.average_utilization}%",
@@ -122,8 +123,8 @@ def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> M
     return MetricView(
         name=name,
         type=spec.type,
-        current=_milli(current_quantity),
-        target=_milli(target_text),
+        current=_find_milli(current_quantity),
+        target=_find_milli(target_text),
         unit=MILLI,
         text=f"{current_quantity or UNKNOWN_TEXT}/{target_text or UNKNOWN_TEXT}{suffix}",
     )
@@ -146,7 +147,7 @@ def _name_and_target(spec: MetricSpec) -> tuple[str, MetricTarget]:
     return f"a metric of type {spec.type}", MetricTarget()
 
 
-def _current(status: MetricStatus | None) -> MetricValueStatus | None:
+def _current_value(status: MetricStatus | None) -> MetricValueStatus | None:
     """The current value of the one source that a status has; None without a status or source."""
     if status is None:
         return None
@@ -154,7 +155,7 @@ def _current(status: MetricStatus | None) -> MetricValueStatus | None:
     return next((source.current for source in sources if source is not None), None)
 
 
-def _milli(text: str | None) -> int | None:
+def _find_milli(text: str | None) -> int | None:
     """The thousandths of a quantity; None if there is none, or it cannot be read."""
     try:
         return quantity.milli(text) if text else None

@@ -52,7 +52,7 @@ class DecisionTrack:
         columns: the numbers of its syncs.
         latest: its newest sync; None if this process has synced it not yet, or not any more.
         outcome: the outcome of the newest sync.
-        sampled_at: the instant of the newest sync that is kept, in ms.
+        sampled_at: the instant of the newest sync that is kept, in ms; 0 before the first.
         changed_at: the newest change of replicas or outcome, in ms; None if no change was observed.
         was_cut: whether the limit of bytes dropped points.
     """
@@ -141,7 +141,7 @@ class DecisionHistory(Recording):
         if track.was_cut:
             return oldest, "older decisions were dropped, because the limit of memory was reached"
         if oldest <= self.now_ms - self._max_age_ms + 2 * SAMPLE_PERIOD_MS:  # the next older point may be dropped
-            return oldest, f"decisions are kept for {_span(self._max_age_ms)}"
+            return oldest, f"decisions are kept for {_span_text(self._max_age_ms)}"
         return oldest, self.since_reason(oldest)
 
     def since_reason(self, oldest: int) -> str:
@@ -168,8 +168,8 @@ class DecisionHistory(Recording):
         if self._is_kept(track, decision, point):
             mark = sync_points.mark(decision, is_carried_out=record.is_carried_out)
             is_sample = sync_points.outcome(decision) == track.outcome
-            self.kept.add(KeptSync(key, mark, self.header, is_sample, record))
-        self._note(track, decision, point)
+            self.kept.add(KeptSync(key, mark, self.header, is_sample=is_sample, record=record))
+        self._add_point(track, decision, point)
         track.latest = record
         for listener in self._listeners:
             listener(key)
@@ -186,11 +186,11 @@ class DecisionHistory(Recording):
     def tidy(self) -> None:
         """Enforce both limits."""
         now_ms = self.now_ms
-        oldest = now_ms - self._max_age_ms
-        self.kept.drop_before(oldest)
+        oldest_ms = now_ms - self._max_age_ms
+        self.kept.drop_before(oldest_ms)
         for key, track in list(self._tracks.items()):
-            if track.columns.at and track.columns.at[0] < oldest - SAMPLE_PERIOD_MS:
-                track.columns.drop_before(oldest)
+            if track.columns.at and track.columns.at[0] < oldest_ms - SAMPLE_PERIOD_MS:
+                track.columns.drop_before(oldest_ms)
             if not track.columns.at and track.latest is None:
                 del self._tracks[key]
             track.columns.thin(now_ms)
@@ -207,11 +207,11 @@ class DecisionHistory(Recording):
             longest.columns.halve()
             longest.was_cut = True
             points_bytes += longest.columns.size_bytes
-            if len(longest.columns) == 0:
+            if len(longest.columns) == 0:  # so are all others
                 break
 
     def load(self, lines: Iterable[bytes]) -> int:
-        """Read a recording, which is older than what is here; returns how many syncs were taken. The call blocks.
+        """Read a recording, which is older than what is here; returns how many syncs were added. The call blocks.
 
         Call it before the first report. Syncs older than the limit are skipped.
 
@@ -223,21 +223,21 @@ class DecisionHistory(Recording):
         if first is None:
             raise RecordingError("the recording is empty")
         _, header_line = first
-        header, taken_count = header_line.rstrip(b"\n") + b"\n", 0
+        header, added_count = header_line.rstrip(b"\n") + b"\n", 0
         replayer = Replay(recording.read_header(header_line))
         for number, line in numbered:
             try:
                 sync = replayer.parse(line)
                 if sync is None:
                     continue
-                taken_count += self._take(sync, replayer.decide(sync), header)
+                added_count += self._add_recorded_sync(sync, replayer.decide(sync), header)
             except RecordingError as error:
                 raise RecordingError(f"line {number}: {error}") from None
         self.tidy()
-        return taken_count
+        return added_count
 
-    def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
-        """Take a recorded sync; returns whether it is recent enough."""
+    def _add_recorded_sync(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
+        """Add a recorded sync, unless it is older than the limit; returns whether it was added."""
         if sync.now_ns // MILLISECOND_NS < self.now_ms - self._max_age_ms:
             return False
         namespace, _, name = sync.spec.key.partition("/")
@@ -248,31 +248,31 @@ class DecisionHistory(Recording):
             packed = kept_syncs.pack(_ENCODER.encode(line) + b"\n")
             mark = sync_points.mark(decision, is_carried_out=True)
             is_sample = sync_points.outcome(decision) == track.outcome
-            self.kept.add(KeptSync((namespace, name), mark, header, is_sample, packed=packed))
-        self._note(track, decision, point)
+            self.kept.add(KeptSync((namespace, name), mark, header, is_sample=is_sample, packed=packed))
+        self._add_point(track, decision, point)
         return True
 
     def _is_kept(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> bool:
         """Whether a sync is kept: its outcome is new, the last kept one is old, or the clock was set back.
 
-        Compares with the attributes that `_note` sets, so it is called before.
+        Compares with the attributes that `_add_point` sets, so it is called before.
         """
-        is_new = sync_points.outcome(decision) != track.outcome
-        return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
+        has_new_outcome = sync_points.outcome(decision) != track.outcome
+        return has_new_outcome or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
 
-    def _note(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
+    def _add_point(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
         """Add the point of a decision to a track, and set its attributes that the decision changes."""
         outcome = sync_points.outcome(decision)
-        is_new = outcome != track.outcome
+        has_new_outcome = outcome != track.outcome
         if self._is_kept(track, decision, point):
             track.sampled_at = point.at
-        if track.outcome is not None and (is_new or point.replicas != track.columns.last("replicas")):
+        if track.outcome is not None and (has_new_outcome or point.replicas != track.columns.last("replicas")):
             track.changed_at = point.at
         track.outcome = outcome
         track.columns.append(point)
 
 
-def _span(span_ms: int) -> str:
+def _span_text(span_ms: int) -> str:
     """The span in words, in days or hours if it is a whole number of them, else in minutes."""
     if span_ms % _DAY_MS == 0:
         return "a day" if span_ms == _DAY_MS else f"{span_ms // _DAY_MS} days"

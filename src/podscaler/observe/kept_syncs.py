@@ -8,7 +8,7 @@ the history before its sync, so that it can be decided again on its own. Lines a
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podscaler.controller.recording.record_lines import RecordLines
@@ -67,15 +67,15 @@ class KeptSyncs:
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        self._by_key: dict[Key, dict[str, KeptSync]] = {}
-        self._samples: deque[KeptSync] = deque()
+        self._by_key: dict[Key, dict[str, KeptSync]] = {}  # by autoscaler, then by the id of the mark, oldest first
+        self._samples: deque[KeptSync] = deque()  # the oldest first, as in `_changes`
         self._changes: deque[KeptSync] = deque()
-        self._waiting: list[KeptSync] = []
+        self._waiting: list[KeptSync] = []  # to be packed
 
     def add(self, sync: KeptSync) -> None:
         """Add a sync, the newest of its autoscaler; it replaces one with the same mark."""
-        if (before := self._by_key.get(sync.key, {}).get(sync.mark.id)) is not None:
-            self._drop(before)
+        if (replaced_sync := self.find(sync.key, sync.mark.id)) is not None:
+            self._drop(replaced_sync)
         self._by_key.setdefault(sync.key, {})[sync.mark.id] = sync
         (self._samples if sync.is_sample else self._changes).append(sync)
         self.size_bytes += sync.size_bytes
@@ -117,19 +117,13 @@ class KeptSyncs:
                 self._drop(queue.popleft())
 
     def shrink(self, max_bytes: int) -> None:
-        """Drop the oldest until at most so many bytes are kept: samples first."""
-        for kept_sync in self._pop_oldest(max_bytes):
-            if not kept_sync.is_dropped:
-                self._drop(kept_sync)
-
-    def _pop_oldest(self, max_bytes: int) -> Iterator[KeptSync]:
-        """Remove the oldest syncs from their queues, samples first, while more than `max_bytes` are kept."""
+        """Drop the oldest syncs, samples first, until at most so many bytes are kept."""
         for queue in (self._samples, self._changes):
             while queue and self.size_bytes > max_bytes:
-                yield queue.popleft()
+                self._drop(queue.popleft())
 
     def _drop(self, sync: KeptSync) -> None:
-        """Release what a sync keeps, and forget its mark; its queue skips it later."""
+        """Release what a sync keeps, and forget its mark; its queue skips it later. Does nothing for a dropped one."""
         if sync.is_dropped:
             return
         sync.is_dropped, sync.record = True, None

@@ -140,12 +140,12 @@ class LiveCluster:
 
     def added(self, obj: Autoscaler) -> None:
         """Note a new autoscaler."""
-        self._touch(obj.key)
+        self._record_change(obj.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """Note a newer version of an autoscaler."""
         del old
-        self._touch(new.key)
+        self._record_change(new.key)
 
     def deleted(self, obj: Autoscaler) -> None:
         """Forget a deleted autoscaler."""
@@ -176,13 +176,13 @@ class LiveCluster:
         """
         for autoscaler_kind in KINDS:
             key = autoscaler_kind.key(namespace, name)
-            if kind in ("", autoscaler_kind.kind) and self._find(key) is not None:
+            if kind in ("", autoscaler_kind.kind) and self._find_autoscaler(key) is not None:
                 return key
         return None
 
     def find_row(self, key: Key) -> AutoscalerRow | None:
         """The row of an autoscaler, made again if it changed; None if there is no such autoscaler."""
-        autoscaler = self._find(key)
+        autoscaler = self._find_autoscaler(key)
         if autoscaler is None:
             return None
         version, cached = self._versions.get(key, 0), self._rows.get(key)
@@ -223,7 +223,7 @@ class LiveCluster:
             UsageError: the range of time ends before it begins.
             StatusError: 401 or 403, the viewer may not get the autoscaler.
         """
-        key, autoscaler = self._get(namespace, name, kind)
+        key, autoscaler = self._get_autoscaler(namespace, name, kind)
         from_ms, to_ms = self._time_range(from_ms, to_ms)
         latest = self._find_latest(key)
         objects = await self._read_objects(client or self.client, autoscaler, latest)
@@ -280,11 +280,11 @@ class LiveCluster:
 
         Raises UnknownAutoscaler, UnknownDecision.
         """
-        key, _ = self._get(namespace, name, kind)
+        key, _ = self._get_autoscaler(namespace, name, kind)
         kept_sync = self.history.kept.find(key, mark_id)
         latest = self._find_latest(key)  # it is explained even if the history does not keep it
         if kept_sync is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
-            kept_sync = self._kept_sync(key, latest)
+            kept_sync = self._as_kept_sync(key, latest)
         if kept_sync is None:
             raise UnknownDecision(mark_id)
         async with self._computation_slots:
@@ -304,14 +304,14 @@ class LiveCluster:
 
         Raises UnknownAutoscaler, UsageError.
         """
-        key, _ = self._get(namespace, name, kind)
+        key, _ = self._get_autoscaler(namespace, name, kind)
         parsed_assignments = what_if.parse(assignments)
         from_ms, to_ms = self._time_range(from_ms, to_ms)
         kept_syncs = self.history.kept.of_range(key, from_ms, to_ms)
         latest = self._find_latest(key)
         if latest is None and not kept_syncs:
             raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
-        newest = kept_syncs[-1] if latest is None else self._kept_sync(key, latest)
+        newest = kept_syncs[-1] if latest is None else self._as_kept_sync(key, latest)
         async with self._computation_slots:
             return await asyncio.to_thread(what_if.compare, parsed_assignments, newest, kept_syncs)
 
@@ -352,15 +352,15 @@ class LiveCluster:
         track, now_ms = self.history.find(autoscaler.key), self.history.now_ms
         return autoscaler_rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
 
-    def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
+    def _get_autoscaler(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
         """An autoscaler and its key, as `find_key`. Raises UnknownAutoscaler."""
         key = self.find_key(namespace, name, kind)
-        autoscaler = None if key is None else self._find(key)
+        autoscaler = None if key is None else self._find_autoscaler(key)
         if key is None or autoscaler is None:
             raise UnknownAutoscaler(namespace, name)
         return key, autoscaler
 
-    def _find(self, key: Key) -> Autoscaler | None:
+    def _find_autoscaler(self, key: Key) -> Autoscaler | None:
         """The cached autoscaler; None if there is none, or its kind is not managed."""
         if self._controller is None:
             return None
@@ -373,8 +373,8 @@ class LiveCluster:
         track = self.history.find(key)
         return None if track is None else track.latest
 
-    def _kept_sync(self, key: Key, record: SyncRecord) -> KeptSync:
-        """The newest sync as a kept one, for `what_if`; the history does not get it."""
+    def _as_kept_sync(self, key: Key, record: SyncRecord) -> KeptSync:
+        """A sync as a kept one, for `what_if`; it is not added to the history."""
         mark = sync_points.mark(record.decision, is_carried_out=record.is_carried_out)
         return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
 
@@ -384,9 +384,9 @@ class LiveCluster:
         writer = self._controller.informers.autoscalers.find_status_writer(autoscaler.key)
         return writer or (self._own_manager if autoscaler.wire.status.conditions else "")
 
-    def _touch(self, key: Key) -> None:
+    def _record_change(self, key: Key) -> None:
         """Note that an autoscaler is new, or that its row may have changed."""
-        if self._find(key) is not None:
+        if self._find_autoscaler(key) is not None:
             self._versions[key] = self._versions.get(key, 0) + 1
             self.changes.touch(key)
 
@@ -395,12 +395,12 @@ class LiveCluster:
 
         Else viewers are woken all the same, since the time line has a new point.
         """
-        cached, autoscaler = self._rows.get(key), self._find(key)
+        cached, autoscaler = self._rows.get(key), self._find_autoscaler(key)
         if cached is None or autoscaler is None or self.history.now_ms - cached.made_at_ms >= ROW_REFRESH_MS:
-            self._touch(key)
+            self._record_change(key)
             return
         row = self._make_row(autoscaler)
         if msgspec.structs.replace(row, sparkline=cached.row.sparkline) == cached.row:
             self.changes.wake()
         else:
-            self._touch(key)
+            self._record_change(key)

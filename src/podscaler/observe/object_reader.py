@@ -1,7 +1,8 @@
 """Reads what the detail of one autoscaler shows of the cluster: the object, events, pods, and objects for lint rules.
 
 `podscaler.observe.live_cluster` calls `read` with the client of the viewer, so that the viewer's own permissions
-decide. A part that cannot be read becomes a note; only the missing object and missing permission for it are errors.
+decide. A part that cannot be read becomes a note; only the missing object and missing permission for it are errors. A
+new part: an attribute of ReadObjects, read in `ObjectReader.read`. A further kind for lint rules: `_LINTED_KINDS`.
 """
 
 import asyncio
@@ -62,15 +63,17 @@ class ReadObjects:
 
     def conditions(self) -> tuple[ConditionView, ...]:
         """The conditions of the status."""
-        return tuple([_condition(condition) for condition in self.autoscaler.get("status", {}).get("conditions") or ()])
+        return tuple(
+            [_condition_view(condition) for condition in self.autoscaler.get("status", {}).get("conditions") or ()]
+        )
 
     def event_views(self) -> tuple[EventView, ...]:
-        """The newest events."""
-        views = sorted(map(_event, self.events), key=lambda view: view.at or 0, reverse=True)
+        """The newest events, at most EVENTS_MAX, newest first."""
+        views = sorted(map(_event_view, self.events), key=lambda view: view.at or 0, reverse=True)
         return tuple(views[:EVENTS_MAX])
 
     def lint(self) -> tuple[LintView, ...]:
-        """The lint findings about the autoscaler and its target."""
+        """The lint findings about the autoscaler and its target. Blocks: it computes."""
         metadata, namespace = self.autoscaler["metadata"], self.autoscaler["metadata"].get("namespace")
         target = self.autoscaler.get("spec", {}).get("scaleTargetRef") or {}
         subjects = {
@@ -111,7 +114,7 @@ class ObjectReader:
             TimeoutError: the response about it takes longer than READ_TIMEOUT_S.
         """
         async with asyncio.timeout(READ_TIMEOUT_S):
-            obj = await self._get(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
+            obj = await self._get_object(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
         objects = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
@@ -160,7 +163,7 @@ class ObjectReader:
         mapping, *_ = await self._discovery.mappings(group, kind)
         path = urls.group_version(mapping.group, mapping.version) + urls.path("namespaces", namespace, mapping.plural)
         try:
-            obj = await self._get(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
+            obj = await self._get_object(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -185,14 +188,14 @@ class ObjectReader:
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
         """The objects of a namespace, at most LIST_MAX: the rest of a longer list is not read. Raises StatusError."""
         path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)
-        body = await self._get(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
+        body = await self._get_object(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
         return list(body.get("items") or ())
 
-    async def _get(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
+    async def _get_object(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
         """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None
 
 
@@ -200,7 +203,8 @@ _LINTED_KINDS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRang
 """Resource and kind of further objects of the namespace that lint rules read; all are of the group `""`, in v1."""
 
 
-def _condition(obj: JsonObject) -> ConditionView:
+def _condition_view(obj: JsonObject) -> ConditionView:
+    """The view of a condition; absent fields are empty, or None."""
     return ConditionView(
         type=_text(obj, "type"),
         status=_text(obj, "status"),
@@ -210,7 +214,7 @@ def _condition(obj: JsonObject) -> ConditionView:
     )
 
 
-def _event(obj: JsonObject) -> EventView:
+def _event_view(obj: JsonObject) -> EventView:
     """The view of an Event, in whichever of its forms: with a series, with `lastTimestamp`, or with `eventTime`."""
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))

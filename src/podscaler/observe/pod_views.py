@@ -1,6 +1,7 @@
 """Makes the views of a target's pods: of the objects, and of what the newest decision did with their samples.
 
-Called by `podscaler.observe.live_cluster`.
+Called by `podscaler.observe.live_cluster`. A new rule of `podscaler.core` that ignores samples needs a text in
+RULE_TEXTS.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,12 +34,12 @@ def of(pods: Sequence[Mapping[str, Any]], latest: SyncRecord | None) -> tuple[Po
         pods: as the API has them.
         latest: the newest sync; None: what is done with samples is not known.
     """
-    samples = _samples(latest)
-    views = [_view(pod, samples.get(str(pod.get("metadata", {}).get("name", "")), {})) for pod in pods]
+    samples = _samples_by_pod(latest)
+    views = [_pod_view(pod, samples.get(str(pod.get("metadata", {}).get("name", "")), {})) for pod in pods]
     return tuple(sorted(views, key=lambda view: view.name))
 
 
-def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
+def _samples_by_pod(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
     """The samples of the newest sync, by pod and by resource (or metric)."""
     samples_by_pod: dict[str, dict[str, PodSample]] = {}
     for step in latest.decision.trace.metrics if latest is not None else ():
@@ -49,7 +50,7 @@ def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
     return samples_by_pod
 
 
-def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
+def _pod_view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
     """The view of a pod, as the API has it, with its samples by resource or metric; empty if there are none."""
     status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
     conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
@@ -59,14 +60,14 @@ def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
         ready=conditions.get("Ready", {}).get("status") == "True",
         reason=next(_reasons(status, conditions), ""),
         started_at=instant_ms(status.get("startTime")),
-        requests=_requests((pod.get("spec") or {}).get("containers") or ()),
+        requests=_sum_requests((pod.get("spec") or {}).get("containers") or ()),
         usage={name: sample.value_milli for name, sample in samples.items() if sample.value_milli is not None},
-        ignored=_ignored(samples),
+        ignored=_ignored_reasons(samples),
     )
 
 
 def _reasons(status: Mapping[str, Any], conditions: Mapping[Any, Mapping[str, Any]]) -> Iterator[str]:
-    """Why the pod does not run as it should, most telling first."""
+    """Why the pod does not run as it should: of its containers first, then of the pod."""
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         state = container.get("state") or {}
         for phase in ("waiting", "terminated"):
@@ -80,8 +81,8 @@ def _reasons(status: Mapping[str, Any], conditions: Mapping[Any, Mapping[str, An
         yield str(scheduled.get("reason") or "Unschedulable")
 
 
-def _requests(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The sums of the requests of containers, in thousandths."""
+def _sum_requests(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The sums of the requests of containers by resource, in thousandths, without those that cannot be read."""
     sums: dict[str, int] = {}
     for container in containers:
         for name, text in ((container.get("resources") or {}).get("requests") or {}).items():
@@ -92,7 +93,7 @@ def _requests(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return sums
 
 
-def _ignored(samples: Mapping[str, PodSample]) -> str:
-    """Why a sample does not count as it is; empty if all count."""
+def _ignored_reasons(samples: Mapping[str, PodSample]) -> str:
+    """Why samples do not count as they are, separated by commas; empty if all count."""
     texts = [RULE_TEXTS[sample.rule] for sample in samples.values() if sample.group is not Group.COUNTED]
     return ", ".join(dict.fromkeys(texts))

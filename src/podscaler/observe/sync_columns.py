@@ -1,7 +1,8 @@
 """Keeps the numbers of one autoscaler's syncs in columns of integers, and thins them with age.
 
 `podscaler.observe.decision_history` has one SyncColumns for each autoscaler. A point of a sync with one metric takes 52
-bytes. Points older than DETAILED_MS are thinned: those that change nothing stay once a minute.
+bytes. Points older than DETAILED_MS are thinned: those that change nothing stay once a minute. A new count: a name in
+_COUNTS, an attribute of `sync_points.SyncPoint` and one of `views.DecisionTimeline`.
 """
 
 from array import array
@@ -38,6 +39,13 @@ class _MetricColumns:
     current: "array[int]" = field(default_factory=lambda: array("q"))
     target: "array[int]" = field(default_factory=lambda: array("q"))
 
+    def append(self, metric: MetricPoint | None, length: int) -> None:
+        """Add the newest of `length` points, unknown for None; the points before a new metric are unknown, too."""
+        current, target = (None, None) if metric is None else (metric.current, metric.target)
+        for values, value in ((self.current, current), (self.target, target)):
+            values.extend([_UNKNOWN_LONG] * (length - 1 - len(values)))
+            values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
+
 
 class SyncColumns:
     """The points of one autoscaler, oldest first.
@@ -64,45 +72,40 @@ class SyncColumns:
     def append(self, point: SyncPoint) -> None:
         """Add the newest point; where the clock was set back, the points after it are dropped."""
         if self.at and point.at < self.at[-1]:
-            self._keep(range(bisect_left(self.at, point.at)))
+            self._keep_points(range(bisect_left(self.at, point.at)))
         self.at.append(point.at)
         for name, column in self._counts.items():
             value = getattr(point, name)
             column.append(_UNKNOWN if value is None else min(value, _COUNT_MAX))
-        metrics_by_name = {metric.name: metric for metric in _distinct(point.metrics)}
+        metrics_by_name = {metric.name: metric for metric in _with_distinct_names(point.metrics)}
         for metric in metrics_by_name.values():
-            self._metrics.setdefault(metric.name, _MetricColumns(metric.unit)).unit = metric.unit
+            self._metrics.setdefault(metric.name, _MetricColumns(metric.unit)).unit = metric.unit  # it may change
         for name, columns in self._metrics.items():
-            read_metric = metrics_by_name.get(name)
-            current, target = (None, None) if read_metric is None else (read_metric.current, read_metric.target)
-            for values, value in ((columns.current, current), (columns.target, target)):
-                values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))  # a metric that is new
-                values.append(_UNKNOWN_LONG if value is None else max(min(value, _VALUE_MAX), -_VALUE_MAX))
+            columns.append(metrics_by_name.get(name), len(self.at))
         if point.tolerances is not None:
             self._tolerances = point.tolerances
 
     def drop_before(self, at_ms: int) -> None:
         """Drop points older than an instant, and the metrics that no later point has."""
-        self._keep(range(bisect_left(self.at, at_ms), len(self.at)))
+        self._keep_points(range(bisect_left(self.at, at_ms), len(self.at)))
 
     def thin(self, now_ms: int) -> None:
         """Thin old points, if THINNED_AT_POINTS were added since the last time."""
         if len(self.at) - self._length_thinned < THINNED_AT_POINTS:
             return
-        self._keep(self._essential(now_ms - DETAILED_MS))
+        self._keep_points(self._essential_indexes(now_ms - DETAILED_MS))
         self._length_thinned = len(self.at)
 
     def halve(self) -> None:
         """Drop the older half of the points."""
-        self._keep(range((len(self.at) + 1) // 2, len(self.at)))
-        self._length_thinned = min(self._length_thinned, len(self.at))
+        self._keep_points(range((len(self.at) + 1) // 2, len(self.at)))
 
     def timeline(self, from_ms: int, to_ms: int) -> DecisionTimeline:
         """The points from one instant to another, both included; at most POINTS_MAX."""
         first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
-        indexes = self._decimated(first, end)
+        indexes = self._decimated_indexes(first, end)
         counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
-        minima = tuple([count or 0 for count in counts.pop("min")])
+        minima = tuple([count or 0 for count in counts.pop("min")])  # always known, as are the maxima
         maxima = tuple([count or 0 for count in counts.pop("max")])
         metrics = tuple([self._plotted_metric(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
@@ -127,6 +130,7 @@ class SyncColumns:
         return tuple(replicas)
 
     def _plotted_metric(self, name: str, columns: _MetricColumns, indexes: Sequence[int]) -> PlottedMetric:
+        """The points of a metric at these indexes, with the tolerances of the newest point."""
         tolerance_down, tolerance_up = self._tolerances
         return PlottedMetric(
             name=name,
@@ -137,7 +141,7 @@ class SyncColumns:
             tolerance_up=tolerance_up,
         )
 
-    def _decimated(self, first: int, end: int) -> Sequence[int]:
+    def _decimated_indexes(self, first: int, end: int) -> Sequence[int]:
         """The indexes of a range; of one with too many points those of the extremes in equal groups, and the last."""
         if end - first <= POINTS_MAX:
             return range(first, end)
@@ -151,17 +155,17 @@ class SyncColumns:
                 kept_indexes.add(max(span, key=column.__getitem__))
         return sorted(kept_indexes)[:POINTS_MAX]
 
-    def _essential(self, before_ms: int) -> Iterator[int]:
+    def _essential_indexes(self, before_ms: int) -> Iterator[int]:
         """The indexes of the points that a thinning keeps: recent ones, one a minute, and changes of replicas."""
-        last_minute, last_outcome = -1, None
+        last_minute, last_outcome = -1, None  # of the last point that is kept
         limited, replicas = self._counts["limited"], self._counts["replicas"]
-        for index, at in enumerate(self.at):
+        for index, at_ms in enumerate(self.at):
             outcome = (limited[index], replicas[index])
-            if at >= before_ms or outcome != last_outcome or at // MINUTE_MS != last_minute:
-                last_minute, last_outcome = at // MINUTE_MS, outcome
+            if at_ms >= before_ms or outcome != last_outcome or at_ms // MINUTE_MS != last_minute:
+                last_minute, last_outcome = at_ms // MINUTE_MS, outcome
                 yield index
 
-    def _keep(self, kept_indexes: Iterable[int]) -> None:
+    def _keep_points(self, kept_indexes: Iterable[int]) -> None:
         """Drop all points but those at these indexes, and the metrics that have no known target any more."""
         indexes = list(kept_indexes)
         if len(indexes) == len(self.at):
@@ -182,7 +186,7 @@ def _known_values(column: "array[int]", indexes: Sequence[int], unknown: int) ->
     return tuple([None if column[index] == unknown else column[index] for index in indexes])
 
 
-def _distinct(metrics: Sequence[MetricPoint]) -> Iterator[MetricPoint]:
+def _with_distinct_names(metrics: Sequence[MetricPoint]) -> Iterator[MetricPoint]:
     """The metrics with distinct names: a second one of a name gets a number."""
     count_by_name: dict[str, int] = {}
     for metric in metrics:

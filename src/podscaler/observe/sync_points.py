@@ -18,7 +18,7 @@ from podscaler.observe.views import Mark, MarkKind
 MILLISECOND_NS = 1_000_000
 PERCENT = "percent"
 MILLI = "milli"
-_BY_LIMIT = (VerdictReason.RATE_LIMITED, VerdictReason.AT_BOUND)
+_LIMITING_REASONS = (VerdictReason.RATE_LIMITED, VerdictReason.AT_BOUND)
 _PREFIXES = ("external metric ", "pods metric ")
 """What the words of a metric begin with, which its label in a plot leaves out."""
 
@@ -74,12 +74,12 @@ def of(decision: Decision, pods: Sequence[Pod]) -> SyncPoint:
     return SyncPoint(
         at=trace.now // MILLISECOND_NS,
         replicas=result.current,
-        desired=result.wanted,
+        desired=result.wanted,  # views call the replicas before limits desired, and those after limits limited
         limited=result.desired,
         ready=None if result.current is None else sum(pod.ready == "True" for pod in pods),
         min=trace.min_replicas,
         max=trace.max_replicas,
-        metrics=tuple(map(_metric, trace.metrics)),
+        metrics=tuple(map(_metric_point, trace.metrics)),
         tolerances=tolerances,
     )
 
@@ -87,7 +87,7 @@ def of(decision: Decision, pods: Sequence[Pod]) -> SyncPoint:
 def outcome(decision: Decision) -> DecisionOutcome:
     """What a decision did."""
     result = verdict.of(decision.trace)
-    return DecisionOutcome(_kind(result, decision), result.desired, result.ending, decision.error)
+    return DecisionOutcome(_mark_kind(result, decision), result.desired, result.ending, decision.error)
 
 
 def mark(decision: Decision, *, is_carried_out: bool) -> Mark:
@@ -97,7 +97,7 @@ def mark(decision: Decision, *, is_carried_out: bool) -> Mark:
     return Mark(
         id=str(trace.now),
         at=trace.now // MILLISECOND_NS,
-        kind=_kind(result, decision),
+        kind=_mark_kind(result, decision),
         from_=result.current,
         to=result.desired,
         summary=summary(trace),
@@ -110,7 +110,7 @@ def summary(trace: Trace) -> str:
     return f"{sentence.of(trace, verdict.of(trace), outlook.of(trace), TraceSource.RECORDING)}."
 
 
-def _kind(result: Verdict, decision: Decision) -> MarkKind:
+def _mark_kind(result: Verdict, decision: Decision) -> MarkKind:
     """What the decision did, first match: a failed write, a rescale, an error, no difference, a limit or a delay."""
     if result.write_error:
         return MarkKind.FAILED
@@ -120,22 +120,24 @@ def _kind(result: Verdict, decision: Decision) -> MarkKind:
         return MarkKind.FAILED
     if result.wanted is None or result.wanted == result.desired:
         return MarkKind.SAME
-    return MarkKind.LIMITED if result.ending in _BY_LIMIT else MarkKind.HELD
+    return MarkKind.LIMITED if result.ending in _LIMITING_REASONS else MarkKind.HELD
 
 
-def _metric(step: MetricStep) -> MetricPoint:
+def _metric_point(step: MetricStep) -> MetricPoint:
+    """The value and target of a metric's step in a trace."""
     unit = PERCENT if metric_words.is_utilization(step) else MILLI
-    return MetricPoint(_label(step), unit, _current(step), step.target)
+    return MetricPoint(_label(step), unit, _current_value(step), step.target)
 
 
 def _label(step: MetricStep) -> str:
+    """The name of a metric in plots."""
     name = metric_words.name(step)
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name
 
 
-def _current(step: MetricStep) -> int | None:
+def _current_value(step: MetricStep) -> int | None:
     """The value that is compared with the target, as the autoscaler's status reports it."""
     match step.calculation:
         case PerPod(first=reading) if reading is not None:

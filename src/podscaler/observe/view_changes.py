@@ -35,6 +35,7 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self.version = 0
+        # the version of each key's latest change, oldest first
         self._changed: OrderedDict[Key, int] = OrderedDict()
         self._gone: OrderedDict[Key, int] = OrderedDict()
         self._dropped_version = 0  # of the newest deletion that was dropped, as there were more than GONE_MAX
@@ -43,18 +44,18 @@ class ChangeLog:
     def touch(self, key: Key) -> None:
         """Log that an autoscaler is new, or that its view may have changed."""
         self._gone.pop(key, None)
-        self._put(self._changed, key)
+        self._log_change(self._changed, key)
 
     def delete(self, key: Key) -> None:
         """Log that an autoscaler was deleted."""
         self._changed.pop(key, None)
-        self._put(self._gone, key)
+        self._log_change(self._gone, key)
         if len(self._gone) > GONE_MAX:
             _, self._dropped_version = self._gone.popitem(last=False)
 
     def after(self, version: int) -> ChangedKeys:
         """What changed after a version."""
-        changed, gone = _after(self._changed, version), _after(self._gone, version)
+        changed, gone = _keys_after(self._changed, version), _keys_after(self._gone, version)
         return ChangedKeys(self.version, changed, gone, version >= self._dropped_version)
 
     async def wait(self, version: int) -> None:
@@ -67,7 +68,8 @@ class ChangeLog:
         self.version += 1
         self._notify()
 
-    def _put(self, log: "OrderedDict[Key, int]", key: Key) -> None:
+    def _log_change(self, log: "OrderedDict[Key, int]", key: Key) -> None:
+        """Make a key the latest change of a log."""
         self.version += 1
         log[key] = self.version
         log.move_to_end(key)
@@ -79,7 +81,7 @@ class ChangeLog:
         change.set()
 
 
-def _after(log: "OrderedDict[Key, int]", version: int) -> list[Key]:
+def _keys_after(log: "OrderedDict[Key, int]", version: int) -> list[Key]:
     """The keys that changed after a version, oldest change first; the log has the latest change last."""
     keys = []
     for key in reversed(log):

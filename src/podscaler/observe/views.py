@@ -2,7 +2,8 @@
 
 `podscaler.observe.live_cluster` and the modules that it calls make it; the page of the dashboard and the terminal view
 read it. Invariants: instants are integer milliseconds since the epoch, counts are integers, None is "not known", and a
-field that is known to be absent is an empty text or list. All texts are plain text, never HTML.
+field that is known to be absent is an empty text or list. All texts are plain text, never HTML. A new field is filled
+where the view is made, and shown by the dashboard's page and by `podscaler.cli.top`.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class AutoscalerRow(View, frozen=True, gc=False):
         reason: one sentence about the state; may be empty.
         target: `Deployment/web`.
         replicas: of the target's scale.
-        desired: what the metrics want before any limit; None if there is no conclusion.
+        desired: what the metrics propose before any limit; None if there is no conclusion.
         ready: the ready pods of the target.
         last_scale_at: the last rescale.
         changed_at: the latest change of state, replicas or desired replicas.
@@ -112,7 +113,7 @@ class DecisionTimeline(View, frozen=True, gc=False):
 
     Attributes:
         replicas: of the target's scale, before the sync.
-        desired: what the metrics want before any limit.
+        desired: what the metrics propose before any limit.
         limited: after stabilization, policies and bounds: what is written.
     """
 
@@ -132,7 +133,7 @@ class MarkKind(StrEnum):
     UP = "up"
     DOWN = "down"
     LIMITED = "limited"
-    """A policy or a bound changed the count that the metrics want."""
+    """A policy or a bound changed the count that the metrics propose."""
     HELD = "held"
     """A window, a cooldown or a failed metric keeps the count."""
     FAILED = "failed"

@@ -38,7 +38,7 @@ def explain(kept_sync: KeptSync) -> DecisionView:
     """The explanation of a kept sync. Raises RecordingError if its line cannot be used, which is a bug."""
     _, _, decision = _decide(kept_sync)
     explanation = explained.of_decision(decision)
-    return DecisionView(_data(explanation), explained.text(explanation))
+    return DecisionView(_json_data(explanation), explained.text(explanation))
 
 
 def parse(texts: Sequence[str]) -> tuple[Assignment, ...]:
@@ -67,8 +67,8 @@ def compare(assignments: tuple[Assignment, ...], latest: KeptSync, kept_syncs: S
     compared = comparison.of(before, after, ",".join(str(assignment) for assignment in assignments))
     rows = [row for row in compared.rows if row.as_it_is != row.what_if]
     comparison_now = WhatIfNow(
-        before=_data(before),
-        after=_data(after),
+        before=_json_data(before),
+        after=_json_data(after),
         differences=tuple([f"{row.label}: {row.as_it_is}, with the change {row.what_if}" for row in rows]),
         text=comparison.full_text(compared, before),
     )
@@ -92,7 +92,7 @@ def _over_time(assignments: tuple[Assignment, ...], kept_syncs: Sequence[KeptSyn
     for kept_sync in kept_syncs:
         replayer, sync = _parse_sync(kept_sync)
         facts = decide_again.recorded_facts(sync, replayer.settings)
-        facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
+        facts = replace(facts, prior_history=_carried_on(sync.prior_history, carried_history))
         at.append(kept_sync.mark.at)
         try:
             decision = decide_again.decide_again(assignments, facts)
@@ -104,7 +104,7 @@ def _over_time(assignments: tuple[Assignment, ...], kept_syncs: Sequence[KeptSyn
     return WhatIfOverTime(tuple(at), tuple(limited), ASSUMPTION)
 
 
-def _carried(recorded: History, carried: History | None) -> History:
+def _carried_on(recorded: History, carried: History | None) -> History:
     """The recorded history with the recommendations of the decisions with the other spec."""
     if carried is None:
         return recorded
@@ -125,6 +125,7 @@ def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
     return replayer, sync, replayer.decide(sync)
 
 
-def _data(explanation: Explanation) -> dict[str, Any]:
+def _json_data(explanation: Explanation) -> dict[str, Any]:
+    """The explanation as JSON-ready data."""
     data: dict[str, Any] = json.loads(msgspec.json.encode(explanation))
     return data

@@ -49,7 +49,7 @@ class ClusterSources:
         self._open_sources = OpenSources(client, clock, folder=folder)
         self._statuses = SourceStatusWriter(client, may_write=may_write)
         self.direct = DirectSources(
-            self._informer, self._open_sources, clock, fresh_s=fresh_s, on_read=self._statuses.note
+            self._informer, self._open_sources, clock, fresh_s=fresh_s, on_read=self._statuses.record_read
         )
         self._informer.subscribe(self)
 
@@ -66,7 +66,7 @@ class ClusterSources:
         finally:
             await self._open_sources.close()
 
-    def added(self, source: MetricSource) -> None:
+    def added(self, metric_source: MetricSource) -> None:
         """Do nothing: a source is opened when it is read."""
 
     def updated(self, old: MetricSource, new: MetricSource) -> None:
@@ -74,7 +74,7 @@ class ClusterSources:
         if old.spec != new.spec:
             self._open_sources.discard(key_of(new))
 
-    def deleted(self, source: MetricSource) -> None:
+    def deleted(self, metric_source: MetricSource) -> None:
         """Close the source of a deleted object."""
-        self._open_sources.discard(key_of(source))
-        self._statuses.forget(key_of(source))
+        self._open_sources.discard(key_of(metric_source))
+        self._statuses.forget(key_of(metric_source))

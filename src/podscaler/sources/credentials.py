@@ -54,7 +54,7 @@ async def read(client: Client, namespace: str, references: Sequence[CredentialRe
             secrets[name] = await _read_secret(client, namespace, name)
         if key not in secrets[name]:
             raise CredentialsUnavailable(f"the Secret {name} has no key {key}")
-        values[reference.name] = _decoded(secrets[name][key], f"the key {key} of the Secret {name}")
+        values[reference.name] = _decode_entry(secrets[name][key], f"the key {key} of the Secret {name}")
     return values
 
 
@@ -65,7 +65,7 @@ async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str
         secret = _SECRET_DECODER.decode(await client.get(path, subject=f"secrets {name}"))
     except StatusError as error:
         raise CredentialsUnavailable(f"the Secret {name} cannot be read: {error.message}") from None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise CredentialsUnavailable(f"the Secret {name} cannot be decoded") from None
     if (secret.metadata.labels or {}).get(SECRET_LABEL) != "true":
         raise CredentialsUnavailable(
@@ -74,7 +74,7 @@ async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str
     return secret.data or {}
 
 
-def _decoded(base64_text: str, subject: str) -> str:
+def _decode_entry(base64_text: str, subject: str) -> str:
     """The text of a Secret's entry; `subject` names it in the message. Raises CredentialsUnavailable."""
     try:
         return base64.b64decode(base64_text, validate=True).decode()
@@ -84,14 +84,16 @@ def _decoded(base64_text: str, subject: str) -> str:
 
 def redacted(text: str, credential_values: Iterable[str]) -> str:
     """One line of `text`, shortened, with HIDDEN in place of the values of credentials and of user info in URLs."""
-    forms = {form for credential_value in credential_values if credential_value for form in _forms(credential_value)}
+    forms = {
+        form for credential_value in credential_values if credential_value for form in _written_forms(credential_value)
+    }
     for form in sorted(forms, key=len, reverse=True):  # longest first: a form may contain another one
         text = text.replace(form, HIDDEN)
-    text = " ".join(_USER_INFO.sub(rf"\1{HIDDEN}@", text).split())
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    line = " ".join(_USER_INFO.sub(rf"\1{HIDDEN}@", text).split())
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]}..."
 
 
-def _forms(credential_value: str) -> Iterator[str]:
+def _written_forms(credential_value: str) -> Iterator[str]:
     """The forms that a value may have in a text: unchanged, escaped in a URL, in a literal, in JSON, in base64."""
     yield credential_value
     if stripped := credential_value.strip():

@@ -83,7 +83,7 @@ class DirectSources:
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
         """The value of the external metric as the external metrics API has it; None if no MetricSource has that name.
 
-        Raises StatusError if the labels do not match, or the MetricSource cannot be found out or read.
+        Raises StatusError if the labels do not match, or the MetricSource cannot be looked up or read.
         """
         metric_source = await self._finder.find((namespace, name.replace("_", "-")))
         if metric_source is None:
@@ -96,7 +96,7 @@ class DirectSources:
             )
         read_result = await self.read(metric_source)
         if read_result.value_milli is None:
-            raise StatusError(_failure(metric_source, read_result), code=0)
+            raise StatusError(_failure_text(metric_source, read_result), code=0)
         metric_value = ExternalMetricValue(
             metric_name=name,
             metric_labels={**labels, QUERY_LABEL: read_result.query},
@@ -128,7 +128,9 @@ class DirectSources:
     def _drop_stale(self) -> None:
         """Drop the reads that are no longer fresh; reads are in the order of their instants."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._kept_reads and self._kept_reads[key := next(iter(self._kept_reads))].read_at_s <= oldest_s:
+        for key, kept in list(self._kept_reads.items()):
+            if kept.read_at_s > oldest_s:
+                return
             del self._kept_reads[key]
 
 
@@ -158,7 +160,7 @@ def _is_same(first: MetricSource, second: MetricSource) -> bool:
     return first is second or (first.metadata.uid == second.metadata.uid and first.spec == second.spec)
 
 
-def _failure(metric_source: MetricSource, read_result: ReadResult) -> str:
+def _failure_text(metric_source: MetricSource, read_result: ReadResult) -> str:
     """The message for a MetricSource that cannot be read."""
     subject = f"the MetricSource {metric_source.metadata.namespace}/{metric_source.metadata.name}"
     query = f" ({read_result.query})" if read_result.query else ""

@@ -3,7 +3,7 @@
 `open_sources` takes a concurrency slot for each read. Rules:
 
 1. At most `total` slots are taken, and at most `group_max` of them by one group (a namespace).
-2. A slot that becomes free goes to the groups in turn, and within a group to the caller that waits longest.
+2. Free slots go to the groups round-robin, and within a group to the caller that waits longest.
 3. A caller that waits for longer than `wait_max_s` gets no slot: `take` raises ReadTimeout.
 
 Invariant: slots taken and not released are those of `take` calls that returned, whichever caller is cancelled when.
@@ -35,7 +35,7 @@ class FairSlots:
         self._group_max = group_max
         self._wait_max_s = wait_max_s
         self._taken: Counter[str] = Counter()  # by group
-        self._waiting: OrderedDict[str, deque[Waiter]] = OrderedDict()  # by group; the group whose turn is next first
+        self._waiting: OrderedDict[str, deque[Waiter]] = OrderedDict()  # by group; the next one first
 
     async def take(self, group: str) -> None:
         """Wait for a slot and take it; the caller releases it. Raises ReadTimeout if there is none in time."""
@@ -77,7 +77,7 @@ class FairSlots:
             del self._waiting[group]
 
     def _grant(self) -> None:
-        """Give the free slots to the callers that wait (rule 2)."""
+        """Grant the free slots to waiting callers (rule 2)."""
         while self._free:
             below_limit = (group for group in self._waiting if self._taken[group] < self._group_max)
             group = next(below_limit, None)

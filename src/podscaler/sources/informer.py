@@ -71,7 +71,7 @@ class MetricSourceInformer:
 
 
 class MetricSourceFetcher:
-    """Requests each MetricSource when it is looked for; a `podscaler.sources.direct_metrics.SourceFinder`.
+    """Requests each MetricSource when `find` is called; a `podscaler.sources.direct_metrics.SourceFinder`.
 
     Args:
         client: sends the requests.

@@ -35,11 +35,11 @@ def number_of(value: object) -> Number:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _parsed(value.strip())
+        return _parse_number(value.strip())
     raise InvalidValue(f"the result is {_TYPE_NAMES.get(type(value), 'of a type that is no number')}, not a number")
 
 
-def _parsed(number_text: str) -> Decimal:
+def _parse_number(number_text: str) -> Decimal:
     """The number of a text; the text is not part of the error. Raises InvalidValue."""
     if not number_text:
         raise InvalidValue("the result is an empty text, not a number")

@@ -107,10 +107,10 @@ def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
     if is_custom:
         source_type, settings = str(settings.get("type", "")), settings.get("settings") or {}
     timeout_s = float(common.timeout_seconds)
-    return SourceSpec(source_type, is_custom, settings, timeout_s, common.credentials, _tls(common.tls))
+    return SourceSpec(source_type, is_custom, settings, timeout_s, common.credentials, _tls_settings(common.tls))
 
 
-def _tls(section: _TLS | None) -> TLSSettings | None:
+def _tls_settings(section: _TLS | None) -> TLSSettings | None:
     """The settings in a section tls; None if there is none. Raises InvalidSource."""
     if section is None:
         return None

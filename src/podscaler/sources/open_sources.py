@@ -131,7 +131,7 @@ class OpenSources:
         error: SourceError | None = None
         try:
             spec = parse_spec(metric_source.spec)
-            value_milli = await self._read_in_turn(attempt, spec)
+            value_milli = await self._read_with_slot(attempt, spec)
         except SourceError as failure:
             value_milli, error = None, type(failure)(credentials.redacted(str(failure), attempt.credentials.values()))
         except Exception as failure:
@@ -155,7 +155,7 @@ class OpenSources:
             self.discard(key)
         await asyncio.gather(*self._closing)
 
-    async def _read_in_turn(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+    async def _read_with_slot(self, attempt: "_Attempt", spec: SourceSpec) -> int:
         """The value after a slot was free, by rules 1, 2 and 5. Raises SourceError, and what the source raises."""
         metric_source = attempt.metric_source
         key, namespace = key_of(metric_source), metric_source.metadata.namespace
@@ -173,7 +173,7 @@ class OpenSources:
         self._timeouts.pop(key, None)
         work = self._read_milli(attempt, spec)
         try:
-            return await self._within(work, spec.timeout_s, on_end=lambda: self._slots.release(namespace))
+            return await self._run_within(work, spec.timeout_s, on_end=lambda: self._slots.release(namespace))
         except (ReadTimeout, TimeoutError):
             count = earlier_count + 1
             until_s = self._clock.monotonic_s() + _backoff_s(count)
@@ -186,26 +186,26 @@ class OpenSources:
         """The value in thousandths, read with current credentials. Raises SourceError, and what the source raises."""
         namespace = attempt.metric_source.metadata.namespace
         attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
-        source = await self._source_for(attempt, spec)
+        source = await self._get_source(attempt, spec)
         attempt.query = credentials.redacted(source.query, attempt.credentials.values())
         return metric_numbers.milli_of(await source.read())
 
-    async def _source_for(self, attempt: "_Attempt", spec: SourceSpec) -> ExternalSource:
+    async def _get_source(self, attempt: "_Attempt", spec: SourceSpec) -> ExternalSource:
         """The object's source, opened now if none is open for this spec and these credentials.
 
         Raises SourceError, and what the factory raises.
         """
         key = key_of(attempt.metric_source)
-        needed = (attempt.metric_source.metadata.uid, attempt.metric_source.spec, attempt.credentials)
+        required = (attempt.metric_source.metadata.uid, attempt.metric_source.spec, attempt.credentials)
         open_source = self._open_sources.get(key)
-        if open_source is None or open_source.opened_with != needed:
+        if open_source is None or open_source.opened_with != required:
             self.discard(key)
             config = SourceConfig(
                 spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
             )
             # a time-out does not stop the thread: its source is dropped, and has no connection to close
             source = await asyncio.to_thread(self._call_factory, spec, config)
-            open_source = self._open_sources[key] = _OpenSource(source, needed, self._clock.monotonic_s())
+            open_source = self._open_sources[key] = _OpenSource(source, required, self._clock.monotonic_s())
         open_source.used_at_s = self._clock.monotonic_s()
         return open_source.source
 
@@ -213,7 +213,7 @@ class OpenSources:
         """A new source. Blocks, as the import of a client library does."""
         return self._find_factory(spec.type, spec.is_custom)(config)
 
-    async def _within(
+    async def _run_within(
         self, work: Coroutine[Any, Any, T], timeout_s: float, *, on_end: Callable[[], None] | None = None
     ) -> T:
         """The result of `work`. Raises ReadTimeout if it takes longer, and what it raises.
@@ -244,7 +244,7 @@ class OpenSources:
     async def _close_in_time(self, source: ExternalSource) -> None:
         """Close a source, for at most CLOSE_TIMEOUT_S; a failure is logged."""
         try:
-            await self._within(_call_close(source), CLOSE_TIMEOUT_S)
+            await self._run_within(_call_close(source), CLOSE_TIMEOUT_S)
         except Exception as error:  # the text may have credentials
             log.debug("a source could not be closed: %s", type(error).__name__)
 

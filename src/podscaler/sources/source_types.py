@@ -45,7 +45,7 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
         KeyError: a built-in type has no entry in BUILT_IN; `metric_source.parse_spec` returns none of those.
     """
     if is_custom:
-        return _of_entry_point(name)
+        return _load_entry_point(name)
     module, _, attribute = BUILT_IN[name].partition(":")
     try:
         factory: SourceFactory = getattr(import_module(module), attribute)
@@ -54,7 +54,7 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
     return factory
 
 
-def _of_entry_point(name: str) -> SourceFactory:
+def _load_entry_point(name: str) -> SourceFactory:
     """The factory that an entry point of another distribution names. Raises ClientMissing."""
     entry_point = next(iter(metadata.entry_points(group=GROUP, name=name)), None)
     if entry_point is None:

@@ -1,7 +1,7 @@
 """Writes the status of MetricSources in the background.
 
-`podscaler.sources.cluster_sources` runs `run`, has `podscaler.sources.direct_metrics` call `note` after each read, and
-calls `forget` for deleted objects. Rules:
+`podscaler.sources.cluster_sources` runs `run`, has `podscaler.sources.direct_metrics` call `record_read` after each
+read, and calls `forget` for deleted objects. Rules:
 
 1. A status is written at once if the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
@@ -80,15 +80,15 @@ class SourceStatusWriter:
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
         self._has_pending = asyncio.Event()
 
-    def note(self, source: MetricSource, read_result: ReadResult) -> None:
-        """Take the result of a read, and have the status written if that is due (rule 1)."""
+    def record_read(self, source: MetricSource, read_result: ReadResult) -> None:
+        """Compute the status after a read, and have it written by `run` if that is due (rules 1 and 3)."""
         if not self._may_write():
             return
         key = key_of(source)
         last_due = self._last_due.get(key)
         if last_due is None or last_due.uid != source.metadata.uid:
             last_due = _DueStatus(source.metadata.uid, source.status, due_at_ns=0)
-        status = status_of(source, read_result, before=last_due.status)
+        status = status_of(source, read_result, old_status=last_due.status)
         if _is_transition(last_due.status, status) or read_result.read_at_ns >= last_due.next_at_ns:
             due = {**last_due.status, **status}
             self._last_due[key] = replace(last_due, status=due, due_at_ns=read_result.read_at_ns)
@@ -107,9 +107,9 @@ class SourceStatusWriter:
             self._has_pending.clear()
             while self._pending:
                 key = next(iter(self._pending))
-                await self._write(*self._pending.pop(key))
+                await self._write_status(*self._pending.pop(key))
 
-    async def _write(self, source: MetricSource, status: Mapping[str, Any]) -> None:
+    async def _write_status(self, source: MetricSource, status: Mapping[str, Any]) -> None:
         """Patch the status of an object; a failure is logged, and makes the status due again."""
         namespace, name = key_of(source)
         path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", name, "status")
@@ -127,17 +127,17 @@ class SourceStatusWriter:
             self._last_due[key_of(source)] = replace(last_due, failures=0 if is_written else last_due.failures + 1)
 
 
-def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
+def status_of(source: MetricSource, read_result: ReadResult, *, old_status: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the status to write after a read; value and lastReadTime are absent if the read failed.
 
     Args:
         source: the object that was read.
         read_result: the result of the read.
-        before: the status so far, as JSON-ready data; its lastTransitionTime is kept while Ready has the same status.
+        old_status: the status so far, JSON-ready; its lastTransitionTime is kept while Ready has the same status.
     """
     read_time = rfc3339(read_result.read_at_ns)
     is_ready = read_result.error is None
-    old = _ready_condition(before)
+    old = _ready_condition(old_status)
     ready_status = "True" if is_ready else "False"
     is_unchanged = old.get("status") == ready_status
     condition = {

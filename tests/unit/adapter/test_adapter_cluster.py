@@ -177,3 +177,20 @@ async def test_a_list_that_cannot_be_decoded() -> None:
     names = ObjectNames(Client(transport, VirtualClock()), VirtualClock(), watches=False)
     with pytest.raises(StatusError, match="cannot be decoded"):
         await names.select(PODS, "default", selectors.EVERYTHING)
+
+
+async def test_bodies_that_are_not_utf_8() -> None:
+    """They are failures of requests: a list cannot be read, and a version has no resources."""
+    transport = ScriptedTransport()
+    client = Client(transport, VirtualClock())
+    transport.on("GET", "/api/v1/pods", Response(200, {}, b'{"items": [{"metadata": {"name": "\xff"}}]}'))
+    with pytest.raises(StatusError, match="the list at /api/v1/pods cannot be decoded"):
+        await ObjectNames(client, VirtualClock(), watches=False).select(PODS, "", selectors.EVERYTHING)
+    transport.on("GET", "/apis", json_answer({"groups": []}))
+    transport.on("GET", "/api/v1", Response(200, {}, b'{"resources": [{"name": "\xff"}]}'))
+    mapper = RESTMapper(client)
+    await mapper.refresh()
+    assert mapper.mapping.resources == ()
+    transport.on("GET", "/apis", Response(200, {}, b'{"groups": [{"name": "\xff"}]}'))
+    with pytest.raises(StatusError, match="the list of API groups cannot be decoded"):
+        await mapper.refresh()

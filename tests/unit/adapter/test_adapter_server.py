@@ -32,7 +32,7 @@ class GuardedWorld(AdapterWorld):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kubernetes.on("POST", delegated_access.IDENTITY_REVIEWS, self._identity)
+        self.kubernetes.on("POST", delegated_access.AUTHENTICATION_REVIEWS, self._identity)
         self.kubernetes.on("POST", delegated_access.ACCESS_REVIEWS, self._access)
         self.context = self_signed_context(["localhost"])
         client = Client(self.kubernetes, self.clock)

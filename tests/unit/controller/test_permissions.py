@@ -87,7 +87,7 @@ async def test_roles_that_are_limited_to_names_are_enough(transport: ScriptedTra
 async def test_one_summary(transport: ScriptedTransport, caplog: pytest.LogCaptureFixture) -> None:
     """One line has whose permissions, verbs and resources, what does not work without them, and what to apply."""
     transport.on("POST", permissions.REVIEWS, _review("list pods", "watch pods", "get configmaps  shop"))
-    client = Client(transport, VirtualClock(), caller='context "main" of F (a bearer token)')
+    client = Client(transport, VirtualClock(), credentials_text='context "main" of F (a bearer token)')
     needed = (*permissions.NEEDED, *permissions.of_histories("shop"))
     await permissions.warn(client, needed)
     assert caplog.messages == [

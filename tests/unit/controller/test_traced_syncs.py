@@ -100,7 +100,7 @@ async def test_a_request_is_described_without_its_query(world: TracedWorld) -> N
         "http.request.method": "GET",
         "url.path": "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods",
         "server.address": world.cluster.server,
-        "podscaler.metrics.metrics_apis": "metrics.k8s.io",
+        "podscaler.metrics.api": "metrics.k8s.io",
         "http.response.status_code": 200,
     }
 

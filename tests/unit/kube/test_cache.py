@@ -131,8 +131,8 @@ def test_the_same_version_is_the_same_object(cache: Cache[Thing]) -> None:
     kept = _thing("web", "3")
     cache.put(kept)
     read_again, newer, another = _thing("web", "3"), _thing("web", "4"), _thing("web", "3", uid="v")
-    found = [cache.same(each) is each for each in (kept, read_again, newer, another, _thing("db", "3"))]
-    assert (found, cache.same(read_again) is kept) == ([True, False, True, True, True], True)
+    found = [cache.deduplicated(each) is each for each in (kept, read_again, newer, another, _thing("db", "3"))]
+    assert (found, cache.deduplicated(read_again) is kept) == ([True, False, True, True, True], True)
 
 
 def test_find(cache: Cache[Thing]) -> None:

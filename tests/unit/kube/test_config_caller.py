@@ -33,4 +33,4 @@ class Plugin:
 def test_the_caller(credentials: Credentials, certificate: bytes | None, kind: str) -> None:
     """The origin, and the kind in brackets."""
     config = Config("https://h:1", credentials, client_certificate_pem=certificate, origin='context "c" of F')
-    assert config.caller == f'context "c" of F ({kind})'
+    assert config.credentials_text == f'context "c" of F ({kind})'

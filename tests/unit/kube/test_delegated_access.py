@@ -21,7 +21,7 @@ from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
-IDENTITY, ACCESS = delegated_access.IDENTITY_REVIEWS, delegated_access.ACCESS_REVIEWS
+IDENTITY, ACCESS = delegated_access.AUTHENTICATION_REVIEWS, delegated_access.ACCESS_REVIEWS
 PROMETHEUS = {"username": "system:serviceaccount:monitoring:prometheus", "uid": "1", "groups": ["a"]}
 USERS: dict[str, Any] = {"good": PROMETHEUS, "poor": {"username": "bob"}, "root": {"groups": ["system:masters"]}}
 WHAT = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
@@ -136,8 +136,17 @@ async def test_answers_count_for_ten_seconds(world: World, authorization: str) -
         (ACCESS, refusal(403, "Forbidden", "subjectaccessreviews is forbidden")),
         (IDENTITY, json_answer({"status": []}, 201)),
         (ACCESS, TransportFailure("connection refused")),
+        (IDENTITY, Response(201, {}, b'{"status": {"authenticated": true, "user": {"username": "\xff"}}}')),
+        (ACCESS, Response(201, {}, b'{"status": {"allowed": false, "reason": "\xff"}}')),
     ],
-    ids=["no token reviews", "no access reviews", "nonsense", "no server"],
+    ids=[
+        "no token reviews",
+        "no access reviews",
+        "nonsense",
+        "no server",
+        "a user not in UTF-8",
+        "a reason not in UTF-8",
+    ],
 )
 async def test_nobody_is_let_in_unasked(
     world: World, caplog: pytest.LogCaptureFixture, path: str, reply: Response | TransportFailure
@@ -172,7 +181,7 @@ async def test_few_reviews_at_a_time() -> None:
     for _ in range(100):
         await asyncio.sleep(0)
     release.set()
-    assert (await asyncio.gather(*asking), most) == ([UNAUTHORIZED] * 50, delegated_access.REVIEWS_AT_ONCE)
+    assert (await asyncio.gather(*asking), most) == ([UNAUTHORIZED] * 50, delegated_access.CONCURRENT_REVIEWS_MAX)
 
 
 async def test_a_user_who_cannot_be_reviewed(world: World) -> None:

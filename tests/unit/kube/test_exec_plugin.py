@@ -52,7 +52,7 @@ class Program:
         """The credentials of a kubeconfig in the same folder."""
         told: dict[str, Any] = {"api_version": V1, "interactive_mode": "Never"}
         settings = Exec(command="./plugin", **(told | more))
-        return ExecPlugin(exec_command.command(settings, self.folder, cluster), self.clock)
+        return ExecPlugin(exec_command.build_command(settings, self.folder, cluster), self.clock)
 
     @property
     def runs(self) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.base.errors import UsageError
-from podscaler.kube.transport import proxies
+from podscaler.kube.transport import dialing, proxies
 
 SERVER = "https://api.example.com:6443"
 NAMES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
@@ -82,3 +82,17 @@ def test_an_unusable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_password_is_shown(url: str, shown: str) -> None:
     """Whatever stands in the password, messages have none of it."""
     assert proxies.redacted(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "authorization"),
+    [
+        ("http://p", None),
+        ("http://ann@p", "Basic YW5uOg=="),
+        ("http://ann:pass@p", "Basic YW5uOnBhc3M="),
+        ("http://:pass@p", "Basic OnBhc3M="),
+    ],
+)
+def test_the_credentials_for_a_proxy(url: str, authorization: str | None) -> None:
+    """An empty user or password is sent as it is."""
+    assert dialing.proxy_authorization(dialing.parse_address(url)) == authorization

@@ -5,7 +5,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from podscaler.kube.transport.traced_transport import COUNT, Count, TracedTransport, name_of
+from podscaler.kube.transport.traced_transport import REQUEST_COUNT, RequestCount, TracedTransport, name_of
 from podscaler.kube.transport.transport import Request, TransportError
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
@@ -52,12 +52,12 @@ async def test_nothing_is_traced_outside_of_a_trace() -> None:
 
 async def test_a_request_without_an_answer_is_an_error() -> None:
     """The failure escapes as it is, counts as a request, and is what the span says."""
-    world, count = World(), Count()
+    world, count = World(), RequestCount()
     world.inner.on("GET", PATH, TransportFailure("EOF", broken=True))
-    token = COUNT.set(count)
+    token = REQUEST_COUNT.set(count)
     with world.tracer.start_as_current_span("sync"), pytest.raises(TransportError, match="EOF"):
         await world.transport.request(Request("GET", PATH))
-    COUNT.reset(token)
+    REQUEST_COUNT.reset(token)
     request, _ = world.exporter.get_finished_spans()
     assert (request.status.is_ok, "EOF" in (request.status.description or ""), count.requests) == (False, True, 1)
 

@@ -74,4 +74,4 @@ def test_group_version() -> None:
 )
 def test_addresses(url: str, fault: str) -> None:
     """Ports are decimal digits up to 65535, leading zeros and none at all allowed (seen with Go 1.26)."""
-    assert urls.address_fault(url) == fault
+    assert urls.address_error(url) == fault

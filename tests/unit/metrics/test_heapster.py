@@ -159,6 +159,11 @@ FAILURES: dict[str, tuple[MetricQuery[Any], Mapping[str, Any], str]] = {
         {PROXY + USAGE: Response(200, {}, b"<html>")},
         "failed to unmarshal heapster response: JSON is malformed: invalid character (byte 0)",
     ),
+    "no UTF-8": (
+        PODS_QUERY,
+        {PODS: Response(200, {}, b'{"items": [{"metadata": {"name": "\xff"}}]}')},
+        "failed to unmarshal heapster response: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+    ),
     "a wrong type": (
         PODS_QUERY,
         {PROXY + POD_LIST: json_answer({"items": 5})},

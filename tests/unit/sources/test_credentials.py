@@ -77,6 +77,11 @@ async def test_without_references_nothing_is_requested() -> None:
             id="no Secret",
         ),
         pytest.param(
+            Response(200, {"content-type": "application/json"}, b'{"data": {"password": "\xff"}}'),
+            "the Secret login cannot be decoded",
+            id="not UTF-8",
+        ),
+        pytest.param(
             json_answer({"kind": "Status", "status": "Failure", "message": "forbidden!", "code": 403}, 403),
             "the Secret login cannot be read: forbidden!",
             id="forbidden",

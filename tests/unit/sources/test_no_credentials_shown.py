@@ -72,7 +72,7 @@ async def test_no_credential_is_shown(
         result = await read(name, port, credential) if is_up else None
     if result is None:
         result = await read(name, port, credential)
-    written = status.status_of(metric_source(), result, before={})
+    written = status.status_of(metric_source(), result, old_status={})
     shown = f"{result!r} {result.error} {written} {caplog.text}"
     assert result.error is not None
     assert [form for form in FORMS if form in shown] == []

@@ -38,7 +38,7 @@ class World:
         running = asyncio.ensure_future(self.writer.run())
         for delay_s, milli, error in reads:
             await self.clock.advance(delay_s)
-            self.writer.note(source or metric_source(), ReadResult("fake", milli, error, self.clock.now_ns()))
+            self.writer.record_read(source or metric_source(), ReadResult("fake", milli, error, self.clock.now_ns()))
             for _ in range(10):
                 await asyncio.sleep(0)
         running.cancel()
@@ -182,7 +182,7 @@ async def test_a_read_that_ends_after_the_delete_leaves_nothing_behind() -> None
 async def test_the_status_of_a_deleted_source_is_not_written() -> None:
     """A new object of the same name begins anew."""
     world = World()
-    world.writer.note(metric_source(), ReadResult("fake", 1000, None, 0))
+    world.writer.record_read(metric_source(), ReadResult("fake", 1000, None, 0))
     world.writer.forget(("shop", "jobs"))
     await world.note()
     assert world.written == []

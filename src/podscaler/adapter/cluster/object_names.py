@@ -2,8 +2,8 @@
 
 `adapter.providers` calls it, for resources that have metrics. The first request about a resource starts a watch of the
 metadata of its objects; until the watch has its first list each request lists the objects. A watch ends where it is not
-allowed or not served, and is tried again after RETRY_S; and where nobody asked for its objects for IDLE_S. Equal lists
-that overlap in time are one request.
+allowed or not served, and is tried again after RETRY_S. It also ends where its objects were not requested for IDLE_S.
+Equal lists that overlap in time are one request.
 
 Differs: prometheus-adapter lists the objects for each request.
 """
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 
 PAGE_OBJECTS = "500"
 IDLE_S = 1800.0
-"""A watch whose objects nobody has requested for so long ends."""
+"""A watch whose objects are not requested for so long ends."""
 RETRY_S = 600.0
 """How long a watch that the API server refused is not tried again."""
 
 
 class ObjectMetadata(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that selecting needs."""
+    """The metadata that selecting and `kube.informers.cache` need."""
 
     name: str = ""
     namespace: str = ""
@@ -116,7 +116,7 @@ class ObjectNames:
         return [labeled.metadata.name for labeled in await self.objects(resource, namespace, selector)]
 
     async def objects(self, resource: MappedResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
-        """The objects that a selector matches, in the order of their names.
+        """The objects that a selector matches, in the order of their namespaces and names.
 
         With an empty `namespace` those of all namespaces, or of a cluster-scoped resource. Raises StatusError.
         """
@@ -127,7 +127,7 @@ class ObjectNames:
             matching = [labeled for labeled in cache if selector.matches(labeled.metadata.labels or {})]
             return sorted(matching, key=lambda labeled: (labeled.metadata.namespace, labeled.metadata.name))
         path, selector_text = resource.path(namespace), str(selector)
-        return await self._lists.run((path, selector_text), lambda: self._list(path, selector_text))
+        return await self._lists.run((path, selector_text), lambda: self._list_pages(path, selector_text))
 
     async def stop(self) -> None:
         """End all watches."""
@@ -166,16 +166,16 @@ class ObjectNames:
                 informer.task.cancel()
                 del self._informers[path]
 
-    async def _list(self, path: str, selector: str) -> list[LabeledObject]:
-        """All pages of a list. Raises StatusError."""
+    async def _list_pages(self, path: str, selector_text: str) -> list[LabeledObject]:
+        """The objects of all pages of a list. Raises StatusError."""
         objects: list[LabeledObject] = []
-        token = ""
+        token = ""  # of the first page; the client leaves out parameters that are empty
         while True:
-            query = [("labelSelector", selector), ("limit", PAGE_OBJECTS), ("continue", token)]
+            query = [("labelSelector", selector_text), ("limit", PAGE_OBJECTS), ("continue", token)]
             body = await self._client.get(path, subject=path, query=query)
             try:
                 page = _LIST.decode(body)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise StatusError(f"the list at {path} cannot be decoded: {error}", code=0) from error
             objects += page.items or []
             token = page.metadata.continue_
@@ -184,4 +184,5 @@ class ObjectNames:
 
 
 def _decode(object_json: msgspec.Raw) -> LabeledObject:
+    """The object in a list or watch event. Raises msgspec.DecodeError, UnicodeDecodeError."""
     return _OBJECT.decode(object_json)

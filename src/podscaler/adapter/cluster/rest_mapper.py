@@ -29,11 +29,12 @@ DISCOVERY_REQUESTS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class MappedResource:
-    """A resource in its preferred version.
+    """A resource that the API server serves.
 
     Attributes:
         resource: the group and the plural name.
-        version: the preferred version of the group.
+        version: the first version, in order of preference, that has the resource.
+        kind: the kind of its objects.
         singular: the singular name.
         is_namespaced: whether the objects are in namespaces.
     """
@@ -131,14 +132,12 @@ class RESTMapper:
         body = await self._client.get("/apis", subject="apis", timeout_s=TIMEOUT_S)
         try:
             groups = msgspec.json.decode(body, type=_GroupList).groups
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
-        versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
-        lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in versions))
-        self.mapping = _merged(
-            [(*versions_of_group, listed) for versions_of_group, listed in zip(versions, lists, strict=True)]
-        )
+        group_versions = [(group.name, version) for group in (core, *groups) for version in _versions_in_order(group)]
+        lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in group_versions))
+        self.mapping = _merge(list(zip(group_versions, lists, strict=True)))
 
     async def _request_resources(self, group: str, version: str) -> Sequence[_Resource]:
         """The resources of a group and version; where they cannot be read, those of the last discovery."""
@@ -147,21 +146,24 @@ class RESTMapper:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
             self._resources_by_version[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
-        except (StatusError, msgspec.DecodeError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.warning("the resources of %s cannot be read: %s", "/".join(filter(None, (group, version))), error)
         return self._resources_by_version.get((group, version), ())
 
 
-def _in_order(group: _Group) -> list[str]:
+def _versions_in_order(group: _Group) -> list[str]:
     """The versions of a group, the preferred one first."""
     versions = [version.version for version in group.versions]
     return sorted(versions, key=lambda version: version != group.preferred_version.version)
 
 
-def _merged(lists: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
-    """The resources of groups and versions in order of preference, each in the first version that has it."""
+def _merge(lists: Sequence[tuple[tuple[str, str], Sequence[_Resource]]]) -> ServedResources:
+    """The resources of groups and versions in order of preference, each in the first version that has it.
+
+    Subresources, whose names have a slash, are left out.
+    """
     resources_by_name: dict[GroupResource, MappedResource] = {}
-    for group, version, resources in lists:
+    for (group, version), resources in lists:
         for resource in resources:
             key = GroupResource(group, resource.name)
             if "/" not in resource.name and key not in resources_by_name:

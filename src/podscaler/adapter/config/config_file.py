@@ -35,7 +35,7 @@ _UNITS_S = (
     ("s", 1.0),
     ("ms", 0.001),
 )
-_WINDOW = re.compile("".join(f"(?:([0-9]+){unit})?" for unit, _ in _UNITS_S))
+_DURATION = re.compile("".join(f"(?:([0-9]+){unit})?" for unit, _ in _UNITS_S))
 
 
 def load(path: Path) -> AdapterConfig:
@@ -119,7 +119,7 @@ def _window_ns(node: YamlNode) -> int:
     window_text = node.text()  # empty if it is absent
     if window_text == "0":  # the only number that Prometheus accepts without a unit
         return 0
-    match = _WINDOW.fullmatch(window_text)
+    match = _DURATION.fullmatch(window_text)
     if match is None or (not window_text and not node.is_absent):
         raise UsageError(f'{node.place}: {quoted(window_text)} is not a duration such as "5m" or "1h30m"')
     amounts = zip(match.groups(), _UNITS_S, strict=True)

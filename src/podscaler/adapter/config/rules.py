@@ -1,7 +1,8 @@
 """Defines the data classes of the adapter's configuration: rules, with their positions in the file for error messages.
 
-`config.config_file` makes them; `adapter.naming` and `adapter.providers` use them. Texts are as in the file: regular
-expressions and templates are not compiled yet, so that one invalid rule does not affect the others.
+`config.config_file` makes them (a new field is also read there); `adapter.naming` and `adapter.providers` use them.
+Texts are as in the file: regular expressions and templates are not compiled yet, so that one invalid rule does not
+affect the others.
 
 Source: prometheus-adapter v0.12.0, the format of its configuration.
 """

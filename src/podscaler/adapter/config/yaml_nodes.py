@@ -48,11 +48,11 @@ class YamlNode:
         return YamlFields(nodes, self.place)
 
     def entries(self) -> dict[str, "YamlNode"]:
-        """The values of a mapping with any keys. Raises UsageError."""
+        """The values of a mapping with any keys; empty if it is absent. Raises UsageError."""
         return {name: self._child(node, f".{name}") for name, node in self._mapping().items()}
 
     def items(self) -> Sequence["YamlNode"]:
-        """The items of a list. Raises UsageError."""
+        """The items of a list; empty if it is absent. Raises UsageError."""
         if self._node is None:
             return []
         if not isinstance(self._node, yaml.SequenceNode):
@@ -60,7 +60,7 @@ class YamlNode:
         return [self._child(node, f"[{index}]") for index, node in enumerate(self._node.value)]
 
     def text(self) -> str:
-        """The text of a scalar; empty if it is absent. Raises UsageError."""
+        """The text of a scalar as it is written, also of a number; empty if it is absent. Raises UsageError."""
         if self._node is None:
             return ""
         if not isinstance(self._node, yaml.ScalarNode):
@@ -76,10 +76,11 @@ class YamlNode:
         return str(self._node.value).lower() in _TRUE
 
     def _child(self, node: yaml.Node, step: str) -> "YamlNode":
+        """A node within this one; `step` is its field or index in the path of its position."""
         return YamlNode(node, Place(self.place.file, node.start_mark.line + 1, self.place.path + step))
 
     def _mapping(self) -> dict[str, yaml.Node]:
-        """The values of a mapping by key; those of a merge key (`<<`) apply where the mapping has no such key."""
+        """The values by key; those of a merge key (`<<`) apply where there is no such key. Raises UsageError."""
         if self._node is None:
             return {}
         if not isinstance(self._node, yaml.MappingNode):
@@ -115,7 +116,7 @@ class YamlFields:
 
 
 def root(yaml_text: str, file: str) -> YamlNode:
-    """The first document of a YAML text; `file` is for messages. Raises UsageError if it is no YAML."""
+    """The first document of a YAML text, absent if it has none; `file` is for messages. Raises UsageError."""
     try:
         document = next(yaml.compose_all(yaml_text, Loader=yaml.SafeLoader), None)
     except yaml.YAMLError as error:

@@ -51,7 +51,7 @@ Piece = str | tuple[TemplateToken, ...]
 def split(template_text: str) -> list[Piece]:
     """Text and actions in their order, without comments. Raises TemplateError."""
     pieces: list[Piece] = []
-    position, is_trimmed = 0, False
+    position, is_trimmed = 0, False  # whether the action before `position` trims the text behind it
     while True:
         start = template_text.find(LEFT, position)
         literal = template_text[position:] if start < 0 else template_text[position:start]
@@ -59,7 +59,7 @@ def split(template_text: str) -> list[Piece]:
         if start < 0:
             return [*pieces, literal] if literal else pieces
         start += len(LEFT)
-        if template_text[start : start + 1] == "-" and template_text[start + 1 : start + 2] in tuple(_SPACE):
+        if _trims_before(template_text[start : start + 2]):
             literal = literal.rstrip(_SPACE)
         if literal:
             pieces.append(literal)
@@ -68,8 +68,8 @@ def split(template_text: str) -> list[Piece]:
             continue
         end = _end_of_action(template_text, start)
         action = template_text[start:end]
-        is_trimmed = len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE
-        pieces.append(tuple(_tokens(_untrimmed(action))))
+        is_trimmed = _trims_after(action)
+        pieces.append(tuple(_tokens(_without_trim_markers(action))))
         position = end + len(RIGHT)
 
 
@@ -81,13 +81,20 @@ def _end_of_action(template_text: str, start: int) -> int:
     raise TemplateError("unclosed action")
 
 
-def _untrimmed(action: str) -> str:
+def _trims_before(action: str) -> bool:
+    """Whether an action begins with `- `, which trims the text before it."""
+    return action[:1] == "-" and action[1:2] in tuple(_SPACE)  # a tuple: the empty text is in every text
+
+
+def _trims_after(action: str) -> bool:
+    """Whether an action ends with ` -`, which trims the text behind it."""
+    return action[-1:] == "-" and action[-2:-1] in tuple(_SPACE)
+
+
+def _without_trim_markers(action: str) -> str:
     """The action without the markers (`- ` and ` -`) that trim the text around it."""
-    if action[:1] == "-" and action[1:2] in tuple(_SPACE):
-        action = action[1:]
-    if len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE:
-        action = action[:-1]
-    return action
+    unmarked = action[1:] if _trims_before(action) else action
+    return unmarked[:-1] if _trims_after(unmarked) else unmarked
 
 
 def _tokens(action: str) -> list[TemplateToken]:

@@ -2,7 +2,7 @@
 
 Called by `go_template.template`, which executes the tree. `sum(<<.Series>>)` becomes `("sum(", Pipeline((FieldAccess(
 None, ("Series",)),)), ")")`. Definitions, blocks and calls of other templates are not supported: a rule has one
-template.
+template. A new kind of node: a class, a member of Node or Operand, and its execution in `template`.
 
 Source: documentation of Go's package text/template (actions, pipelines, variables).
 """
@@ -74,7 +74,7 @@ Operand = TemplateConstant | FieldAccess | TemplateVariable | Pipeline | Functio
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """An `if`, `range` or `with`; `otherwise` are the nodes behind `else`."""
+    """An `if`, `range` or `with`; `otherwise` are the nodes behind `else`, of `else if` a single Block."""
 
     keyword: str
     pipeline: Pipeline
@@ -98,7 +98,7 @@ class _Parser:
     """Parses the pieces of a template in their order."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._pieces = list(reversed(pieces))
+        self._pieces = list(reversed(pieces))  # the next one is the last
 
     def nodes(self) -> tuple[tuple[Node, ...], tuple[TemplateToken, ...] | None]:
         """The nodes up to `else` or `end`, and that action; None at the end of the template. Raises TemplateError."""
@@ -150,7 +150,7 @@ class _TokenReader:
     """Parses the tokens of one action."""
 
     def __init__(self, tokens: Sequence[TemplateToken]) -> None:
-        self._tokens = list(reversed(tokens))
+        self._tokens = list(reversed(tokens))  # the next one is the last
 
     @property
     def next(self) -> TemplateToken | None:
@@ -158,7 +158,7 @@ class _TokenReader:
         return self._tokens[-1] if self._tokens else None
 
     def _take_mark(self, mark: str) -> bool:
-        """Whether the next token is that mark, which is taken then."""
+        """Take the next token if it is that mark; returns whether it is."""
         if self.next == TemplateToken("mark", mark):
             self._tokens.pop()
             return True
@@ -202,7 +202,7 @@ class _TokenReader:
         return operand
 
     def _operand(self) -> Operand:
-        """The next operand: a constant, a field, a variable, a function, or a pipeline in parentheses."""
+        """The next operand: a constant, field, variable, function or pipeline in parentheses. Raises TemplateError."""
         token = self._tokens.pop() if self._tokens else None
         if token is None:
             raise TemplateError("missing value for command")
@@ -211,7 +211,7 @@ class _TokenReader:
         if token.kind == "number":
             return TemplateConstant(int(token.text))
         if token.kind == "field":
-            return FieldAccess(None, _names(token))
+            return FieldAccess(None, _field_names(token))
         if token.kind == "variable":
             return self._with_fields(TemplateVariable(token.text))
         if token.kind == "word":
@@ -229,9 +229,10 @@ class _TokenReader:
     def _with_fields(self, start: TemplateVariable | Pipeline) -> Operand:
         """The operand `start`, or, if field names follow (`.Labels.job`), the access to that field of it."""
         if self.next is not None and self.next.kind == "field":
-            return FieldAccess(start, _names(self._tokens.pop()))
+            return FieldAccess(start, _field_names(self._tokens.pop()))
         return start
 
 
-def _names(token: TemplateToken) -> tuple[str, ...]:
+def _field_names(token: TemplateToken) -> tuple[str, ...]:
+    """The names in a token such as `.Labels.job`."""
     return tuple(token.text[1:].split("."))

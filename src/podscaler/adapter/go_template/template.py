@@ -1,7 +1,11 @@
 """Parses and executes a template in Go's text/template language, with the delimiters << and >>.
 
-Called by `adapter.naming`, for queries and for the labels of resources:
-`Template("sum(<<.Series>>)").execute({"Series": "http_requests"})` is `sum(http_requests)`.
+Called by `naming.queries` and `naming.resource_labels`:
+`Template("sum(<<.Series>>)").execute({"Series": "http_requests"})` is `sum(http_requests)`. A new kind of node in
+`parsing` needs a case in `_mentioned_fields` and in `_Execution`.
+
+Source: documentation of Go's package text/template.
+Differs: in a block `:=` assigns to an outer variable of the same name, instead of hiding it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,14 +104,14 @@ class _Execution:
         """The text of `if` or `with`; variables declared inside end with it."""
         outer = dict(self._variables)
         value = self._value(block.pipeline, cursor)
-        inner = value if block.keyword == "with" else cursor
+        inner_cursor = value if block.keyword == "with" else cursor
         is_true = functions.is_true(value)
-        output = self._render(block.body, inner) if is_true else self._render(block.otherwise, cursor)
-        self._leave(outer)
+        output = self._render(block.body, inner_cursor) if is_true else self._render(block.otherwise, cursor)
+        self._drop_inner_variables(outer)
         return output
 
     def _range(self, block: Block, cursor: Any) -> str:
-        """The text of `range`, over the elements of a list or the values of a map by their keys."""
+        """The text of `range`, over the elements of a list, or over the values of a map in the order of its keys."""
         values = self._evaluate(block.pipeline.commands, cursor)
         if isinstance(values, Mapping):
             pairs = [(key, values[key]) for key in sorted(values)]
@@ -118,16 +122,16 @@ class _Execution:
         if not pairs:
             return self._render(block.otherwise, cursor)
         outer, parts = dict(self._variables), []
-        names = block.pipeline.variables
+        variable_names = block.pipeline.variables
         for key, element in pairs:
-            variable_values = (key, element) if len(names) > 1 else (element,)
-            self._variables.update(zip(names, variable_values, strict=False))  # `range` may have no variable
+            variable_values = (key, element) if len(variable_names) > 1 else (element,)
+            self._variables.update(zip(variable_names, variable_values, strict=False))  # there may be no variable
             parts.append(self._render(block.body, element))
-        self._leave(outer)
+        self._drop_inner_variables(outer)
         return "".join(parts)
 
-    def _leave(self, outer: Mapping[str, Any]) -> None:
-        """Drop the variables that are not of the outer block."""
+    def _drop_inner_variables(self, outer: Mapping[str, Any]) -> None:
+        """Drop the variables that the block declared, at its end; `outer` are those before it."""
         self._variables = {name: variable for name, variable in self._variables.items() if name in outer}
 
     def _value(self, pipeline: Pipeline, cursor: Any) -> Any:
@@ -145,7 +149,7 @@ class _Execution:
         value = self._operand(first_command, cursor)
         for command in later_commands:
             assert isinstance(command, FunctionCall)
-            value = self._call(command, cursor, value)
+            value = self._call_function(command, cursor, value)
         return value
 
     def _operand(self, operand: Operand, cursor: Any) -> Any:
@@ -158,7 +162,7 @@ class _Execution:
                     raise TemplateError(f'undefined variable "{name}"')
                 return self._variables[name]
             case FunctionCall():
-                return self._call(operand, cursor)
+                return self._call_function(operand, cursor)
             case Pipeline():
                 return self._value(operand, cursor)
             case FieldAccess(start, names):
@@ -167,7 +171,7 @@ class _Execution:
                     value = _field(value, name)
                 return value
 
-    def _call(self, call: FunctionCall, cursor: Any, *piped_value: Any) -> Any:
+    def _call_function(self, call: FunctionCall, cursor: Any, *piped_value: Any) -> Any:
         """The result of a function; `piped_value` is that of the command before, if there is one.
 
         Raises TemplateError.

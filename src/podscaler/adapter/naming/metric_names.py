@@ -48,7 +48,7 @@ class MetricNames:
 
 
 def _compile_filter(index: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
-    """The filter's pattern, and whether series must match it. Raises RuleError."""
+    """The filter's pattern, and whether series must match it (`is`) or must not (`isNot`). Raises RuleError."""
     field = f"seriesFilters[{index}]"
     if bool(series_filter.matching) == bool(series_filter.not_matching):
         raise RuleError(f"{field}: exactly one of `is` and `isNot` is needed")

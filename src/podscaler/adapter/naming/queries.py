@@ -82,7 +82,7 @@ class QueryTemplate:
             self._template = Template(text)
         except TemplateError as error:
             raise RuleError(f"the template {quoted(text)}: {error}") from error
-        self._uses_values = "LabelValuesByName" in self._template.fields
+        self._uses_label_values = "LabelValuesByName" in self._template.fields
         self._partitioned: dict[tuple[str, ...], bool] = {}
 
     def direct(self, target: QueryTarget, namespace: str, names: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ class QueryTemplate:
         names_pattern = "|".join(names)  # not escaped, as in prometheus-adapter: "." matches itself, too
         matchers.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(names_pattern)}")
         values_by_label[target.resource_label] = names_pattern
-        if self._uses_values:
+        if self._uses_label_values:
             _check_names([namespace, *names] if target.namespace_label else names)
         return self._render(target.series, matchers, values_by_label, [target.resource_label, *target.extra_group_by])
 
@@ -113,7 +113,7 @@ class QueryTemplate:
         if namespace_label:
             matchers.append(f"{namespace_label}={quoted(namespace)}")
             values_by_label[namespace_label] = namespace
-            if self._uses_values:
+            if self._uses_label_values:
                 _check_names([namespace])
         return self._render(series, matchers, values_by_label, [])
 
@@ -122,26 +122,28 @@ class QueryTemplate:
 
         Raises RuleError if the template cannot be executed, and SelectorNotSupported.
         """
-        if self._uses_values:
+        if self._uses_label_values:
             return None
         label = target.resource_label
         matchers = [_matcher(requirement) for requirement in _sorted_requirements(target.selector)]
         group_by = [label, *target.extra_group_by]
         if target.namespace_label:
-            wider = [*group_by, target.namespace_label]
-            if self._is_partitioned(target.series, wider, keys=(label, target.namespace_label)):
-                all_objects = [*matchers, f'{target.namespace_label}!=""', f'{label}!=""']
-                return BatchQuery(self._render(target.series, all_objects, {}, wider), target.namespace_label, label)
+            by_namespace = [*group_by, target.namespace_label]
+            if self._is_partitioned(target.series, by_namespace, keys=(label, target.namespace_label)):
+                of_all_namespaces = [*matchers, f'{target.namespace_label}!=""', f'{label}!=""']
+                promql = self._render(target.series, of_all_namespaces, {}, by_namespace)
+                return BatchQuery(promql, target.namespace_label, label)
             matchers.append(f"{target.namespace_label}={quoted(namespace)}")
         if not self._is_partitioned(target.series, group_by, keys=(label,)):
             return None
-        return BatchQuery(self._render(target.series, [*matchers, f'{label}!=""'], {}, group_by), "", label)
+        promql = self._render(target.series, [*matchers, f'{label}!=""'], {}, group_by)
+        return BatchQuery(promql, namespace_label="", resource_label=label)
 
     def _is_partitioned(self, series: str, group_by: Sequence[str], keys: tuple[str, ...]) -> bool:
-        """Whether a query for several objects has the same values as queries for one; remembered by its form."""
+        """Whether a query for several objects has the values of queries for one; kept for later. Raises RuleError."""
         cache_key = (series, *group_by, *keys)
         if cache_key not in self._partitioned:
-            # the mark stands for the matchers of objects, whose place in the expression decides
+            # the mark stands for the matchers of objects; partitioning depends on where they are in the expression
             promql = self._render(series, [partition.MARK_MATCHER], {}, group_by)
             self._partitioned[cache_key] = partition.is_partitioned(promql, frozenset(keys))
         return self._partitioned[cache_key]
@@ -167,18 +169,19 @@ class QueryTemplate:
 
 
 def _check_names(names: Iterable[str]) -> None:
-    """Raises RuleError for a name that no object has: a template may put it anywhere in an expression."""
+    """Raise RuleError for a name that no object has: a template may put it anywhere in an expression."""
     for name in names:
         if not _is_object_name(name):
             raise RuleError(f"{quoted(name)} is no name of an object, and the template has LabelValuesByName")
 
 
 def _sorted_requirements(selector: Selector) -> list[Requirement]:
+    """The requirements in the order of their labels, so that equal selectors give equal queries."""
     return sorted(selector.requirements, key=lambda requirement: requirement.key)
 
 
 def _values_by_label(selector: Selector) -> dict[str, str]:
-    """The values of each label that a selector requires, as a regular expression: `a|b`."""
+    """The values of each label that a selector mentions, as a regular expression: `a|b`; of excluded values, too."""
     return {requirement.key: "|".join(sorted(requirement.values)) for requirement in _sorted_requirements(selector)}
 
 

@@ -40,9 +40,9 @@ class ResourceLabels:
 
     def __init__(self, mapping: ResourceMapping, served_resources: ServedResources) -> None:
         self._served = served_resources
-        # the overrides, and what was derived from the template so far
-        self._resources: dict[str, GroupResource | None] = {}
-        self._labels: dict[GroupResource, str] = {}
+        # the overrides, and what was derived from the template so far; None: the label names no resource
+        self._resource_by_label: dict[str, GroupResource | None] = {}
+        self._label_by_resource: dict[GroupResource, str] = {}
         self._template: Template | None = None
         self._pattern: CapturingPattern | None = None
         if mapping.template:
@@ -51,20 +51,20 @@ class ResourceLabels:
             mapped_resource = served_resources.find(resource)
             if mapped_resource is None:
                 raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(resource))}")
-            self._resources[label] = mapped_resource.resource
-            self._labels[mapped_resource.resource] = label
+            self._resource_by_label[label] = mapped_resource.resource
+            self._label_by_resource[mapped_resource.resource] = label
 
     def find_resource(self, label: str) -> GroupResource | None:
         """The resource whose objects are named by the values of a label; None if there is none. The result is kept."""
-        if label not in self._resources:
-            self._resources[label] = self._resource_by_template(label)
-        return self._resources[label]
+        if label not in self._resource_by_label:
+            self._resource_by_label[label] = self._resource_by_template(label)
+        return self._resource_by_label[label]
 
     def get_label(self, resource: GroupResource) -> str:
         """The label with the names of the objects of a (normalized) resource. Raises RuleError if there is none."""
-        if resource not in self._labels:
-            self._labels[resource] = self._label_by_template(resource)
-        return self._labels[resource]
+        if resource not in self._label_by_resource:
+            self._label_by_resource[resource] = self._label_by_template(resource)
+        return self._label_by_resource[resource]
 
     def _resource_by_template(self, label: str) -> GroupResource | None:
         """The resource of a label that has the form of the template; None if there is none."""

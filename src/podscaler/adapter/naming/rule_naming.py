@@ -35,7 +35,7 @@ class RuleNaming:
     template: QueryTemplate
 
     def resources(self, series: SeriesKind) -> list[GroupResource]:
-        """The resources that a series describes, by its labels."""
+        """The resources that a series describes, in the order of its labels; one for each label that names objects."""
         resources = (self.labels.find_resource(label) for label in sorted(series.labels))
         return [resource for resource in resources if resource is not None]
 

@@ -55,7 +55,7 @@ class PrometheusClient:
     async def query(self, promql: str) -> QueryResult:
         """As in MetricsDatabase."""
         parameters = [("query", promql), ("time", self._instant(0.0)), ("timeout", f"{self._timeout_s * 1000:.0f}ms")]
-        return responses.query_result(await self._data(QUERY, parameters))
+        return responses.query_result(await self._request_data(QUERY, parameters))
 
     async def query_range(self, promql: str, *, start_s: float, end_s: float, step_s: float) -> Sequence[PromSeries]:
         """The series of an expression at `start_s` and every `step_s` after it, up to `end_s` (since the epoch).
@@ -64,24 +64,24 @@ class PrometheusClient:
         """
         span = [("start", f"{start_s:.3f}"), ("end", f"{end_s:.3f}"), ("step", f"{step_s:g}")]
         parameters = [("query", promql), *span, ("timeout", f"{self._timeout_s * 1000:.0f}ms")]
-        return responses.range_result(await self._data(RANGE, parameters))
+        return responses.range_result(await self._request_data(RANGE, parameters))
 
     async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
         """As in MetricsDatabase."""
         parameters = [("match[]", selector), ("start", self._instant(max_age_s))]
-        return responses.series(await self._data(SERIES, parameters))
+        return responses.series(await self._request_data(SERIES, parameters))
 
     def _instant(self, ago_s: float) -> str:
         """The instant `ago_s` seconds ago, as a parameter."""
         return f"{self._clock.now_ns() / NANOSECONDS - ago_s:.3f}"
 
-    async def _data(self, path: str, parameters: list[tuple[str, str]]) -> msgspec.Raw:
+    async def _request_data(self, path: str, parameters: list[tuple[str, str]]) -> msgspec.Raw:
         """The data of a response to a request with these parameters. Raises PrometheusError."""
         encoded = urlencode(parameters)
         request = Request("GET", path, encoded, timeout_s=self._timeout_s)
         if self._uses_post:
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            request = Request("POST", path, "", encoded.encode(), headers, self._timeout_s)
+            request = Request("POST", path, body=encoded.encode(), headers=headers, timeout_s=self._timeout_s)
         async with self._request_slots:
             try:
                 response = await self._transport.request(request)

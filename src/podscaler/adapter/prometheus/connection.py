@@ -53,15 +53,15 @@ def to_config(settings: PrometheusSettings, clock: Clock) -> Config:
     if (settings.certificate_file is None) != (settings.key_file is None):
         raise UsageError("--prometheus-client-tls-cert-file and --prometheus-client-tls-key-file go together")
     cluster = settings.cluster or Config(server)
-    is_own = settings.certificate_file is not None
+    has_certificate = settings.certificate_file is not None
     return Config(
         server=server,
         credentials=_credentials(settings, userinfo, cluster, clock),
-        ca_pem=_read(settings.ca_file, "--prometheus-ca-file") or cluster.ca_pem,
-        client_certificate_pem=_read(settings.certificate_file, "--prometheus-client-tls-cert-file")
+        ca_pem=_read_file(settings.ca_file, "--prometheus-ca-file") or cluster.ca_pem,
+        client_certificate_pem=_read_file(settings.certificate_file, "--prometheus-client-tls-cert-file")
         or cluster.client_certificate_pem,
-        client_key_pem=_read(settings.key_file, "--prometheus-client-tls-key-file") or cluster.client_key_pem,
-        certificates=None if is_own else cluster.certificates,
+        client_key_pem=_read_file(settings.key_file, "--prometheus-client-tls-key-file") or cluster.client_key_pem,
+        certificates=None if has_certificate else cluster.certificates,
         verify=cluster.verify or settings.ca_file is not None,
         proxy=proxies.from_environment(server),
         headers=settings.headers,
@@ -81,8 +81,8 @@ def _parse_url(url: str) -> tuple[str, str]:
         raise UsageError("--prometheus-url is not a URL such as https://prometheus.monitoring.svc:9090")
     userinfo, _, host = parts.netloc.rpartition("@")
     server = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
-    if fault := urls.address_fault(server):
-        raise UsageError(f"--prometheus-url: {fault}")
+    if error := urls.address_error(server):
+        raise UsageError(f"--prometheus-url: {error}")
     return server, userinfo
 
 
@@ -95,7 +95,7 @@ def _credentials(settings: PrometheusSettings, userinfo: str, cluster: Config, c
     return cluster.credentials if settings.cluster is not None else NoCredentials()
 
 
-def _read(path: Path | None, flag: str) -> bytes | None:
+def _read_file(path: Path | None, flag: str) -> bytes | None:
     """The contents; None if there is no path. Raises UsageError."""
     if path is None:
         return None

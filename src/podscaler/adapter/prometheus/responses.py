@@ -94,7 +94,7 @@ class _RangeSeries(msgspec.Struct, gc=False):
     values: list[tuple[float, str]] = []
 
 
-class _Typed(msgspec.Struct, rename="camel"):
+class _QueryData(msgspec.Struct, rename="camel"):
     """The `data` of a query; `result` depends on the type (`vector`, `matrix`, `scalar`)."""
 
     result_type: str
@@ -102,7 +102,7 @@ class _Typed(msgspec.Struct, rename="camel"):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_TYPED = msgspec.json.Decoder(_Typed)
+_QUERY_DATA = msgspec.json.Decoder(_QueryData)
 _VECTOR = msgspec.json.Decoder(list[_Sample])
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
 _MATRIX = msgspec.json.Decoder(list[_RangeSeries])
@@ -112,7 +112,7 @@ _JSON_STATUSES = frozenset({400, 422, 503})
 
 
 def data_of(status: int, body: bytes) -> msgspec.Raw:
-    """The data of a response. Raises PrometheusError."""
+    """The data of a response. Raises PrometheusError for a failure (with Prometheus' type) and for other bodies."""
     if status // 100 != 2 and status not in _JSON_STATUSES:
         raise PrometheusError(BAD_RESPONSE, f"unknown response code {status}")
     try:
@@ -125,17 +125,17 @@ def data_of(status: int, body: bytes) -> msgspec.Raw:
 
 
 def query_result(response_data: msgspec.Raw) -> QueryResult:
-    """The result of a query. Raises PrometheusError."""
+    """The result of an instant query. Raises PrometheusError if it cannot be decoded."""
     try:
-        typed = _TYPED.decode(response_data)
-        if typed.result_type == "vector":
-            return QueryResult("vector", [_sample(wire_sample) for wire_sample in _VECTOR.decode(typed.result)])
-        if typed.result_type == "scalar":
-            at_s, number_text = _SCALAR.decode(typed.result)
+        query_data = _QUERY_DATA.decode(response_data)
+        if query_data.result_type == "vector":
+            return QueryResult("vector", [_sample(wire_sample) for wire_sample in _VECTOR.decode(query_data.result)])
+        if query_data.result_type == "scalar":
+            at_s, number_text = _SCALAR.decode(query_data.result)
             return QueryResult("scalar", [PromSample({}, float(number_text), at_s)])
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
-    return QueryResult(typed.result_type, [])
+    return QueryResult(query_data.result_type, [])
 
 
 def _sample(decoded: _Sample) -> PromSample:
@@ -147,12 +147,14 @@ def _sample(decoded: _Sample) -> PromSample:
 def range_result(response_data: msgspec.Raw) -> Sequence[PromSeries]:
     """The series of a range query. Raises PrometheusError."""
     try:
-        typed = _TYPED.decode(response_data)
-        if typed.result_type == "matrix":
-            return [PromSeries(wire_series.metric, wire_series.values) for wire_series in _MATRIX.decode(typed.result)]
+        query_data = _QUERY_DATA.decode(response_data)
+        if query_data.result_type == "matrix":
+            return [
+                PromSeries(wire_series.metric, wire_series.values) for wire_series in _MATRIX.decode(query_data.result)
+            ]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
-    raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {typed.result_type}, not a matrix")
+    raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {query_data.result_type}, not a matrix")
 
 
 def series(response_data: msgspec.Raw) -> list[dict[str, str]]:

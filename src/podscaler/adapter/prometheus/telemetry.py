@@ -1,7 +1,7 @@
 """Defines the adapter's own metrics: requests that it serves, queries that it sends, and rules that cannot be used.
 
 `adapter.assembly` makes an AdapterTelemetry and wraps Prometheus' client with `CountedDatabase`; `adapter.server`
-counts requests and renders /metrics.
+counts requests and renders /metrics. A new metric: an attribute of AdapterTelemetry and the method that counts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -63,9 +63,9 @@ class AdapterTelemetry:
         self._requests.labels(group, str(code)).inc()
         self._request_time.labels(group).observe(self._clock.monotonic_s() - began_s)
 
-    def set_errors(self, read: Callable[[], int]) -> None:
-        """Read the number of errors with `read` whenever metrics are rendered."""
-        self._errors.set_function(read)
+    def set_errors(self, count_errors: Callable[[], int]) -> None:
+        """Read the number of errors of rules with `count_errors` whenever metrics are rendered."""
+        self._errors.set_function(count_errors)
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -45,7 +45,7 @@ END = PromToken("end", "")
 def tokens(expression: str) -> list[PromToken]:
     """The tokens of an expression, END last. Raises PromQLError."""
     found_tokens: list[PromToken] = []
-    position, in_brackets = 0, False
+    position, in_brackets = 0, False  # between `[` and `]`, of a range or subquery
     while position < len(expression):
         match = _TOKEN.match(expression, position)
         if match is None:

@@ -2,7 +2,7 @@
 
 Called by `promql.partition`. `sum(up)` becomes `PromAggregation("sum", "", frozenset(), (VectorSelector("up", ()),))`.
 An expression that this parser does not understand is rejected, also where Prometheus accepts it: the caller then sends
-it unchanged.
+it unchanged. A new kind of node: a class, a member of Expression, and a case in `partition`.
 
 Source: Prometheus' documentation (querying basics, operators).
 """
@@ -14,27 +14,11 @@ from dataclasses import dataclass
 
 from podscaler.adapter.promql.lexing import END, PromQLError, PromToken, tokens
 
-AGGREGATIONS = frozenset(
-    [
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "group",
-        "stddev",
-        "stdvar",
-        "count",
-        "count_values",
-        "bottomk",
-        "topk",
-        "quantile",
-        "limitk",
-        "limit_ratio",
-    ]
-)
+_AGGREGATIONS = "sum min max avg group stddev stdvar count count_values bottomk topk quantile limitk limit_ratio"
+AGGREGATIONS = frozenset(_AGGREGATIONS.split())
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_536_000.0}
-_TERM = re.compile(r"([0-9]+)(ms|[smhdwy])")
-_LEVELS = (
+_DURATION_TERM = re.compile(r"([0-9]+)(ms|[smhdwy])")
+_OPERATOR_LEVELS = (
     ("or",),
     ("and", "unless"),
     ("==", "!=", "<=", "<", ">=", ">"),
@@ -55,7 +39,7 @@ class PromLiteral:
 
 @dataclass(frozen=True, slots=True)
 class VectorSelector:
-    """A selector of series; `matchers` are label, operator and value."""
+    """A selector of series; `metric` may be empty, `matchers` are label, operator and value."""
 
     metric: str
     matchers: tuple[tuple[str, str, str], ...]
@@ -156,7 +140,7 @@ class _Parser:
         return token
 
     def _take_if(self, *token_texts: str) -> str:
-        """The next token's text if it is one of these marks or words, and is taken; else empty."""
+        """Take the next token if it is one of these marks or words; returns its text, else an empty one."""
         if self.next.kind in ("mark", "word") and self.next.text in token_texts:
             return self._take().text
         return ""
@@ -169,16 +153,16 @@ class _Parser:
     def expression(self, level: int) -> Expression:
         """An expression whose operators bind at least as strong as those of a level. Raises PromQLError."""
         self._depth += 1
-        if self._depth > DEPTH_MAX * (len(_LEVELS) + 1):
+        if self._depth > DEPTH_MAX * (len(_OPERATOR_LEVELS) + 1):  # a nested expression passes through all levels
             raise PromQLError("the expression is nested too deep")
-        left = self._unary() if level == len(_LEVELS) else self.expression(level + 1)
-        while level < len(_LEVELS) and (operator := self._take_if(*_LEVELS[level])):
+        left = self._unary() if level == len(_OPERATOR_LEVELS) else self.expression(level + 1)
+        while level < len(_OPERATOR_LEVELS) and (operator := self._take_if(*_OPERATOR_LEVELS[level])):
             left = self._binary(operator, left, level + 1)
         self._depth -= 1
         return left
 
     def _binary(self, operator: str, left: Expression, level: int) -> BinaryOperation:
-        """The operation of `left` and the expression behind the operator, with `bool`, `on(...)`, `group_left(...)`."""
+        """The operation of `left` and the operand of a level behind `bool`, `on(...)` and `group_left(...)`."""
         is_bool, group = bool(self._take_if("bool")), ""
         matching, labels, copied = self._take_if("on", "ignoring"), frozenset[str](), frozenset[str]()
         if matching:
@@ -194,11 +178,11 @@ class _Parser:
             return BinaryOperation("*", PromLiteral(f"{sign}1"), self._unary())
         base = self._postfix()
         if self._take_if("^"):
-            return self._binary("^", base, len(_LEVELS))
+            return self._binary("^", base, len(_OPERATOR_LEVELS))  # `^` groups from the right: a ^ (b ^ c)
         return base
 
     def _postfix(self) -> Expression:
-        """An operand with the ranges, offsets and instants behind it."""
+        """An operand with the ranges, offsets and instants behind it. Raises PromQLError."""
         operand = self._primary()
         while True:
             if self._take_if("["):
@@ -223,7 +207,7 @@ class _Parser:
         return TimeShift(inner, range_s, is_plain)
 
     def _skip_instant(self) -> None:
-        """What is behind `@`: `start()`, `end()` or a number; it does not matter here."""
+        """Skip what is behind `@`: `start()`, `end()` or a number. It does not matter here. Raises PromQLError."""
         if self._take_if("start", "end"):
             self._expect("(")
             self._expect(")")
@@ -238,7 +222,7 @@ class _Parser:
         return self._take()
 
     def _primary(self) -> Expression:
-        """A literal, a parenthesis, a selector, a call or an aggregation."""
+        """A literal, a parenthesis, a selector, a call or an aggregation. Raises PromQLError."""
         token = self._take()
         if token.kind in ("number", "string"):
             return PromLiteral(token.text)
@@ -303,5 +287,5 @@ class _Parser:
 
 def _seconds(duration: str) -> float:
     """The seconds of a duration (`1m30s`), or of a number of seconds."""
-    terms = _TERM.findall(duration)
+    terms = _DURATION_TERM.findall(duration)
     return sum(int(number) * _UNITS_S[unit] for number, unit in terms) if terms else float(duration)

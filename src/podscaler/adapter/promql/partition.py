@@ -10,6 +10,8 @@ for each value of the key labels, exactly the series of the restricted query. Ru
 3. An aggregation keeps it if its result has all key labels: `by` names them, or `without` names none of them.
 4. An operation of two partitioned vectors keeps it if series match by all key labels; one with a number always does.
 5. Everything else is not partitioned: `absent`, `scalar`, `label_replace`, aggregations without grouping, ...
+
+A new function of PromQL that treats each series on its own: a word in one of the lists below.
 """
 
 from enum import Enum
@@ -41,7 +43,7 @@ _RANGES = (
     "changes delta deriv double_exponential_smoothing holt_winters idelta increase irate predict_linear rate resets"
 )
 _HISTOGRAMS = "histogram_avg histogram_count histogram_stddev histogram_stdvar histogram_sum"
-_OF_SERIES = frozenset(" ".join((_MATHEMATICS, _TRIGONOMETRY, _DATES, _RANGES, _HISTOGRAMS)).split()) | {
+_PER_SERIES_FUNCTIONS = frozenset(" ".join((_MATHEMATICS, _TRIGONOMETRY, _DATES, _RANGES, _HISTOGRAMS)).split()) | {
     f"{name}_over_time" for name in _OVER_TIME.split()
 }
 """Functions whose result for a series depends on this series and on numbers alone."""
@@ -57,14 +59,14 @@ class _Kind(Enum):
 
 
 def is_partitioned(promql: str, keys: frozenset[str]) -> bool:
-    """Whether an expression is partitioned by labels.
+    """Whether an expression is partitioned by labels; False also for an expression that cannot be parsed.
 
     Args:
         promql: the expression; selectors with the restriction have MARK_MATCHER.
         keys: the key labels, at least one.
     """
     try:
-        return _Analysis(keys).kind(parsing.parse(promql)) is _Kind.PARTITIONED
+        return _Analysis(keys).kind_of(parsing.parse(promql)) is _Kind.PARTITIONED
     except PromQLError:
         return False
 
@@ -75,7 +77,7 @@ class _Analysis:
     def __init__(self, keys: frozenset[str]) -> None:
         self._keys = keys
 
-    def kind(self, expression: Expression) -> _Kind:
+    def kind_of(self, expression: Expression) -> _Kind:
         """The kind of an expression."""
         match expression:
             case PromLiteral():
@@ -84,7 +86,7 @@ class _Analysis:
                 is_restricted = any(label == MARK for label, _, _ in matchers)
                 return _Kind.PARTITIONED if is_restricted else _Kind.CONSTANT
             case TimeShift(inner):
-                return self.kind(inner)
+                return self.kind_of(inner)
             case PromCall():
                 return self._call(expression)
             case PromAggregation():
@@ -94,23 +96,27 @@ class _Analysis:
 
     def _call(self, call: PromCall) -> _Kind:
         """The kind of a call: partitioned if one argument is, and the function treats each series on its own."""
-        kinds = [self.kind(argument) for argument in call.arguments]
+        kinds = [self.kind_of(argument) for argument in call.arguments]
         if not kinds:
             return _Kind.NUMBER if call.function in _NUMBERS else _Kind.CONSTANT
-        if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:
+        if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:  # all are the same in both queries
             return _Kind.NUMBER if call.function == "scalar" else _Kind.CONSTANT
         is_quantile = call.function == "histogram_quantile" and "le" not in self._keys
-        is_simple = sorted(kind.name for kind in kinds if kind is not _Kind.NUMBER) == [_Kind.PARTITIONED.name]
-        return _Kind.PARTITIONED if is_simple and (is_quantile or call.function in _OF_SERIES) else _Kind.OTHER
+        has_one_vector = [kind for kind in kinds if kind is not _Kind.NUMBER] == [_Kind.PARTITIONED]
+        treats_series_alone = is_quantile or call.function in _PER_SERIES_FUNCTIONS
+        return _Kind.PARTITIONED if has_one_vector and treats_series_alone else _Kind.OTHER
 
     def _aggregation(self, aggregation: PromAggregation) -> _Kind:
         """The kind of an aggregation: partitioned if it keeps the labels that the series are divided by."""
-        *parameters, vector = [self.kind(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
-        if vector is _Kind.CONSTANT and all(parameter is _Kind.NUMBER for parameter in parameters):
+        # without arguments, which Prometheus rejects, it is OTHER
+        *parameters, vector = [self.kind_of(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
+        if not all(parameter is _Kind.NUMBER for parameter in parameters):
+            return _Kind.OTHER
+        if vector is _Kind.CONSTANT:
             return _Kind.CONSTANT
-        is_known = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
-        is_simple = vector is _Kind.PARTITIONED and all(parameter is _Kind.NUMBER for parameter in parameters)
-        return _Kind.PARTITIONED if is_known and is_simple and self._keeps_keys(aggregation) else _Kind.OTHER
+        is_supported = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
+        is_kept = vector is _Kind.PARTITIONED and is_supported and self._keeps_keys(aggregation)
+        return _Kind.PARTITIONED if is_kept else _Kind.OTHER
 
     def _keeps_keys(self, aggregation: PromAggregation) -> bool:
         """Whether the result of an aggregation has the labels that the series are divided by."""
@@ -120,7 +126,7 @@ class _Analysis:
 
     def _operation(self, operation: BinaryOperation) -> _Kind:
         """The kind of a binary operation: partitioned with a number, or if the labels match both sides."""
-        kinds = {self.kind(operation.left), self.kind(operation.right)}
+        kinds = {self.kind_of(operation.left), self.kind_of(operation.right)}
         if kinds == {_Kind.NUMBER}:
             return _Kind.NUMBER
         if kinds <= {_Kind.NUMBER, _Kind.CONSTANT}:

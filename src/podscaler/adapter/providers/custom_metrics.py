@@ -72,7 +72,7 @@ class CustomMetrics:
 
     async def of_object(self, query: CustomMetricQuery, name: str) -> ObjectValue:
         """The value that describes an object. Raises StatusError: 404 where there is none, 500 without Prometheus."""
-        mapped_resource, metric_series = self._find(query)
+        mapped_resource, metric_series = self._find_series(query)
         values = await self._request_values(query, mapped_resource, metric_series, [name])
         if not values:
             raise protocols.not_found(query.metric, str(query.resource), name)
@@ -83,20 +83,22 @@ class CustomMetrics:
 
         Raises StatusError: 404 where there is no such metric or no object, 500 where something cannot be read.
         """
-        mapped_resource, metric_series = self._find(query, is_list=True)
-        names = await self._names(query, mapped_resource, selector)
+        mapped_resource, metric_series = self._find_series(query, is_list=True)
+        names = await self._list_names(query, mapped_resource, selector)
         if not names:
             raise protocols.not_found(query.metric, str(query.resource))
         return await self._request_values(query, mapped_resource, metric_series, names)
 
-    async def _names(self, query: CustomMetricQuery, mapped_resource: MappedResource, selector: Selector) -> list[str]:
+    async def _list_names(
+        self, query: CustomMetricQuery, mapped_resource: MappedResource, selector: Selector
+    ) -> list[str]:
         """The names of the objects that a selector matches. Raises StatusError 500 if they cannot be listed."""
         try:
             return await self._objects.select(mapped_resource, query.namespace, selector)
         except StatusError as error:
             raise _cannot_list(query, str(error)) from error
 
-    def _find(self, query: CustomMetricQuery, *, is_list: bool = False) -> tuple[MappedResource, MetricSeries]:
+    def _find_series(self, query: CustomMetricQuery, *, is_list: bool = False) -> tuple[MappedResource, MetricSeries]:
         """The resource and the series of the metric. Raises StatusError: 404, or 500 for a list of an unknown kind."""
         mapped_resource = self._mapper.mapping.find(query.resource)
         if mapped_resource is None and is_list:
@@ -133,6 +135,7 @@ class CustomMetrics:
 
 
 def _cannot_list(query: CustomMetricQuery, cause: str) -> StatusError:
+    """500: the objects cannot be listed; the cause is logged, not reported."""
     log.error("the objects of %s cannot be listed: %s", query.resource, cause)
     return protocols.internal_error("unable to list matching resources")
 

@@ -1,9 +1,9 @@
 """Builds the registry of the metrics that the adapter serves, by name, with the rule and the series of each.
 
 `providers.metric_relisting` builds a MetricRegistry from each list of series; `custom_metrics` and `external_metrics`
-look metrics up in it.
+find metrics in it.
 
-Source: prometheus-adapter v0.12.0: where several series give a metric of one name, the last one of the last rule
+Source: prometheus-adapter v0.12.0: where several series are a metric of one name, the last one of the last rule
 counts.
 """
 
@@ -58,10 +58,8 @@ def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
                 custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(series_kind)}
     external: dict[str, MetricSeries] = {}
     for naming, series_kinds in external_rules:
-        names_and_series = (
-            (naming.names.find_name(series_kind.name), series_kind.name) for series_kind in series_kinds
-        )
-        external |= {
-            name: MetricSeries(naming, series_name) for name, series_name in names_and_series if name is not None
-        }
+        for series_kind in series_kinds:
+            name = naming.names.find_name(series_kind.name)
+            if name is not None:
+                external[name] = MetricSeries(naming, series_kind.name)
     return MetricRegistry(custom, external)

@@ -75,31 +75,31 @@ class MetricRelisting:
         self._rules: Sequence[RuleNaming] = ()
         self._external_rules: Sequence[RuleNaming] = ()
         self._rule_errors: list[str] = []
-        self._listed: dict[str, list[SeriesKind]] = {}
+        self._kinds_by_query: dict[str, list[SeriesKind]] = {}
         self._discovered_s = float("-inf")
         self.registry = MetricRegistry()
         self.errors: list[str] = []
         self.has_tried = self.has_listed = False
 
     async def run(self) -> None:
-        """List until cancelled."""
+        """List until cancelled, in each period; before the first complete list after a back-off, at most a period."""
         backoff = Backoff(random.Random())
         while True:
             await self.update()
             await self._clock.sleep(self._interval_s if self.has_listed else min(backoff.next_s(), self._interval_s))
 
     async def update(self) -> None:
-        """List once."""
+        """List once, and renew `registry` and `errors`; failures are reported there, nothing is raised."""
         discovery_errors = await self._refresh_resources()
         self._compile_if_changed()
         queries = dict.fromkeys(rule.rule.series_query for rule in (*self._rules, *self._external_rules))
-        errors = await asyncio.gather(*(self._list(query) for query in queries))
-        failed = {query: error for query, error in zip(queries, errors, strict=True) if error is not None}
-        self._listed = {query: kinds for query, kinds in self._listed.items() if query in queries}
+        outcomes = await asyncio.gather(*(self._list_series(query) for query in queries))
+        failures = {query: error for query, error in zip(queries, outcomes, strict=True) if error is not None}
+        self._kinds_by_query = {query: kinds for query, kinds in self._kinds_by_query.items() if query in queries}
         self.registry = metric_registry.build(self._with_series(self._rules), self._with_series(self._external_rules))
-        is_complete = not discovery_errors and all(error.kind in REJECTED for error in failed.values())
+        is_complete = not discovery_errors and all(error.kind in REJECTED for error in failures.values())
         self.has_tried, self.has_listed = True, self.has_listed or is_complete
-        list_errors = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
+        list_errors = [f"the series of {query} cannot be listed: {error}" for query, error in failures.items()]
         self._report([*discovery_errors, *self._rule_errors, *list_errors])
 
     async def _refresh_resources(self) -> list[str]:
@@ -124,19 +124,21 @@ class MetricRelisting:
         self._rule_errors = [*errors, *external_errors]
 
     def _compile_rules(self, rules: Sequence[DiscoveryRule]) -> tuple[Sequence[RuleNaming], Sequence[str]]:
+        """The rules that can be used, and the errors of the others."""
         return rule_naming.compile_rules(rules, self._mapper.mapping)
 
-    async def _list(self, query: str) -> PrometheusError | None:
+    async def _list_series(self, query: str) -> PrometheusError | None:
         """Renew the series of a query; the error if that fails."""
         try:
             listed_series = await self._database.series(query, max_age_s=self._max_age_s)
         except PrometheusError as error:
             return error
-        self._listed[query] = series.distinct(listed_series)
+        self._kinds_by_query[query] = series.distinct(listed_series)
         return None
 
     def _with_series(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:
-        return [(rule, self._listed.get(rule.rule.series_query, [])) for rule in rules]
+        """The rules with the series that each selected in its latest list; empty before the first."""
+        return [(rule, self._kinds_by_query.get(rule.rule.series_query, [])) for rule in rules]
 
     def _report(self, errors: list[str]) -> None:
         """Log the errors of this list: new ones as ERROR, those of the list before as DEBUG."""

@@ -48,7 +48,7 @@ class MetricSourceMetrics:
 
 
 def _value(metric_value: ExternalMetricValue) -> ExternalValue:
-    """The value of an item of an ExternalMetricValueList. Raises ValueError."""
+    """The value of an item of an ExternalMetricValueList, whose texts `sources.direct_metrics` has made."""
     return ExternalValue(
         Quantity.parse(metric_value.value),
         instants.parse(metric_value.timestamp),

@@ -47,15 +47,15 @@ class Batching(StrEnum):
     NEVER = "never"
 
 
-Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
+SamplesByObject = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
 
 
-class _Division(NamedTuple):
+class _DividedResult(NamedTuple):
     """A result, and its samples by object."""
 
     result: QueryResult
-    grouped: Grouped
+    grouped: SamplesByObject
 
 
 @dataclass(slots=True)
@@ -63,12 +63,12 @@ class _BatchState:
     """What is known of a batch.
 
     Attributes:
-        began_s: the first request of this tick.
-        cost: of the direct queries that the requests of this tick need, in objects.
-        expected_cost: by the ticks before.
-        objects: in its last result.
-        pause_s: the next pause.
-        paused_until_s: it is not sent before.
+        began_s: when the first request of this tick came.
+        cost: the cost of the direct queries that the requests of this tick need, in objects.
+        expected_cost: the cost of a tick, by the ticks before; 0 in the first.
+        objects: the number of samples in its last result.
+        pause_s: the length of the next pause.
+        paused_until_s: the end of the latest pause; the batch is not sent in ticks that begin before.
         down_error: the failure of a direct query that had no response, which counts until `down_until_s`, or None.
     """
 
@@ -92,7 +92,7 @@ class _BatchState:
         pause_s = PAUSE_MAX_S if is_final else self.pause_s
         self.paused_until_s, self.pause_s = now_s + pause_s, min(2 * pause_s, PAUSE_MAX_S)
 
-    def note_down(self, now_s: float, error: PrometheusError) -> None:
+    def record_down(self, now_s: float, error: PrometheusError) -> None:
         """End the pause after FAILURE_S, and let the failure count for so long."""
         self.down_error = PrometheusError(error.kind, error.message)
         self.down_until_s = self.paused_until_s = now_s + FAILURE_S
@@ -106,18 +106,18 @@ class ObjectValues:
         cache: executes and shares the queries.
         clock: for ticks.
         batching: when batches are used.
-        has_several: whether an object may have several samples (containers).
+        has_several_samples: whether an object may have several samples (containers).
     """
 
     def __init__(
-        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, has_several: bool = False
+        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, has_several_samples: bool = False
     ) -> None:
         self._cache = cache
         self._clock = clock
         self._batching = batching
-        self._has_several = has_several
+        self._has_several_samples = has_several_samples
         self._states: LRU[str, _BatchState] = LRU(BATCHES_MAX)
-        self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
+        self._divisions: ExpiringValues[str, _DividedResult] = ExpiringValues(SAMPLES_MAX)
 
     async def samples(
         self, template: QueryTemplate, target: QueryTarget, namespace: str, names: Sequence[str]
@@ -138,58 +138,60 @@ class ObjectValues:
             samples_by_name.setdefault(sample.labels.get(target.resource_label, ""), []).append(sample)
         return samples_by_name
 
-    async def _try_batch(self, batch: BatchQuery, name_count: int) -> Grouped | None:
+    async def _try_batch(self, batch: BatchQuery, name_count: int) -> SamplesByObject | None:
         """The divided result of a batch; None where direct queries are to be sent (rules 2 and 3).
 
         Counts the request in the costs of the tick, and sends the batch if that is cheaper.
         """
-        state = self._state(batch.promql)
+        state = self._get_state(batch.promql)
         state.cost += QUERY_COST_OBJECTS + name_count
         if state.began_s < state.paused_until_s:
             return None
-        is_cheaper = max(state.cost, state.expected_cost) > QUERY_COST_OBJECTS + max(state.objects, name_count)
+        batch_cost = QUERY_COST_OBJECTS + max(state.objects, name_count)  # of its result, before the first a guess
+        is_cheaper = max(state.cost, state.expected_cost) > batch_cost
         if not is_cheaper and self._batching is not Batching.ALWAYS and not self._cache.has(batch.promql):
             return None
         try:
             batch_result = await self._query_vector(batch.promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
-            if now_s >= state.paused_until_s:
+            if now_s >= state.paused_until_s:  # of requests that share the failed query, the first begins the pause
                 log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
                 state.pause(now_s, error)
             return None
-        grouped, state.objects = self._divide(batch, batch_result), len(batch_result.samples)
-        if not self._has_several and len(grouped) < len(batch_result.samples):  # two values for an object
+        grouped = self._divide(batch, batch_result)
+        state.objects = len(batch_result.samples)
+        if not self._has_several_samples and len(grouped) < len(batch_result.samples):  # two values for an object
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
         return grouped
 
-    def _divide(self, batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+    def _divide(self, batch: BatchQuery, batch_result: QueryResult) -> SamplesByObject:
         """The samples of a result by object, from one division for all requests of a tick."""
         now_s = self._clock.monotonic_s()
         kept_division = self._divisions.find(batch.promql, now_s)
         if kept_division is not None and kept_division.result is batch_result:
             return kept_division.grouped
-        grouped, size = _grouped(batch, batch_result), len(batch_result.samples) + 1
-        division, until_s = _Division(batch_result, grouped), now_s + self._cache.tick_s
+        grouped, size = _group_by_object(batch, batch_result), len(batch_result.samples) + 1
+        division, until_s = _DividedResult(batch_result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
         return grouped
 
-    async def _query_directly(self, direct: str, batch: BatchQuery | None) -> QueryResult:
+    async def _query_directly(self, direct_promql: str, batch: BatchQuery | None) -> QueryResult:
         """The result of a direct query, by rule 4 where it replaces a batch. Raises PrometheusError."""
-        state = self._state(batch.promql) if batch is not None else None
+        state = self._get_state(batch.promql) if batch is not None else None
         if state is not None and state.down_error is not None and self._clock.monotonic_s() < state.down_until_s:
             raise state.down_error
         try:
-            return await self._query_vector(direct)
+            return await self._query_vector(direct_promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
-            if error.kind == DOWN and state is not None and now_s < state.paused_until_s:
-                state.note_down(now_s, error)
+            if error.kind == DOWN and state is not None and now_s < state.paused_until_s:  # in place of a batch
+                state.record_down(now_s, error)
             raise
 
-    def _state(self, promql: str) -> _BatchState:
+    def _get_state(self, promql: str) -> _BatchState:
         """The state of the batch with that expression; a new tick is begun where the last one is over."""
         now_s = self._clock.monotonic_s()
         state = self._states.find(promql)
@@ -208,7 +210,7 @@ class ObjectValues:
         return query_result
 
 
-def _grouped(batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+def _group_by_object(batch: BatchQuery, batch_result: QueryResult) -> SamplesByObject:
     """The samples of a batch's result by the namespace and name of their objects."""
     grouped: dict[tuple[str, str], list[PromSample]] = {}
     for sample in batch_result.samples:

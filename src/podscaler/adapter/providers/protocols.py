@@ -1,7 +1,7 @@
 """Defines the protocol of providers of external metrics, the data classes of values, and the errors of providers.
 
 `adapter.server` serves the values. `providers.external_metrics` implements the protocol with Prometheus; other sources
-of external metrics implement it, too, and are asked in the order in which `adapter.assembly` gets them.
+of external metrics implement it, too; `adapter.assembly` puts them into order.
 """
 
 import math
@@ -15,6 +15,7 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.base.errors import StatusError
 
 _MILLI_MAX = 2**63
+"""The first number of thousandths that does not fit into a signed 64-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ObjectValue:
 
 
 class ExternalMetricsProvider(Protocol):
-    """A source of external metrics, which the server of external.metrics.k8s.io asks."""
+    """A source of external metrics, which `adapter.server.external_api` reads."""
 
     def names(self) -> Collection[str]:
         """The names of all metrics, for discovery."""

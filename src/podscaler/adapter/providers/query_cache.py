@@ -40,7 +40,7 @@ class QueryCache:
         """The result of an expression, at most a tick old. Raises PrometheusError."""
         cached_result = self._results.find(promql, self._clock.monotonic_s())
         if cached_result is None:
-            return await self._flights.run(promql, lambda: self._send(promql))
+            return await self._flights.run(promql, lambda: self._send_query(promql))
         if isinstance(cached_result, PrometheusError):
             raise cached_result
         return cached_result
@@ -49,7 +49,7 @@ class QueryCache:
         """Whether the result of an expression is kept, and is no failure."""
         return isinstance(self._results.find(promql, self._clock.monotonic_s()), QueryResult)
 
-    async def _send(self, promql: str) -> QueryResult:
+    async def _send_query(self, promql: str) -> QueryResult:
         """Send a query; its result, or its failure, is used for equal queries of the tick. Raises PrometheusError."""
         sent_s = self._clock.monotonic_s()
         try:

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 CPU, MEMORY = "cpu", "memory"
 _FORMATS = {CPU: Format.DECIMAL_SI, MEMORY: Format.BINARY_SI}
 Samples = Mapping[str, Sequence[PromSample]]
+"""The samples of each object by its name: of a node one, of a pod one for each container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class ResourceMetrics:
 
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
-        pods = [pod for pod in await self._list(PODS, namespace, selector) if pod.is_running]
+        pods = [pod for pod in await self._select(PODS, namespace, selector) if pod.is_running]
         pods_by_namespace: dict[str, list[LabeledObject]] = {}
         for pod in pods:
             pods_by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
@@ -112,11 +113,11 @@ class ResourceMetrics:
 
     async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of nodes, in order. Raises StatusError."""
-        return await self._usages(NODES, "", list(await self._list(NODES, "", selector)))
+        return await self._usages(NODES, "", list(await self._select(NODES, "", selector)))
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None if there is none. Raises StatusError."""
-        objects = await self._list(resource, namespace, selectors.EVERYTHING)
+        objects = await self._select(resource, namespace, selectors.EVERYTHING)
         return next((labeled for labeled in objects if labeled.metadata.name == name), None)
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
@@ -124,7 +125,7 @@ class ResourceMetrics:
         usages = await self._usages(resource, described.metadata.namespace, [described])
         return usages[0] if usages else None
 
-    async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+    async def _select(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
         """The pods or nodes that a selector matches, in order. Raises StatusError."""
         mapped_resource = self._mapper.mapping.find(resource)
         if mapped_resource is None:
@@ -183,23 +184,24 @@ class ResourceMetrics:
     ) -> Usage | None:
         """The usage of a pod or node; None if a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
-        samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
-        for name, own_samples in samples.items():
-            for sample in own_samples if resource == PODS else own_samples[:1]:  # a node has one value
-                label = compiled[name].container_label
-                container = sample.labels.get(label, "") if resource == PODS else ""
-                quantity = _find_quantity(sample, _FORMATS[name])
+        samples = {measured: samples_by_resource[measured][described.metadata.name] for measured in (CPU, MEMORY)}
+        is_pod = resource == PODS
+        for measured, own_samples in samples.items():
+            container_label = compiled[measured].container_label
+            for sample in own_samples if is_pod else own_samples[:1]:  # a node has one value
+                container = sample.labels.get(container_label, "") if is_pod else ""
+                quantity = _find_quantity(sample, _FORMATS[measured])
                 if quantity is None:
                     log.warning(
-                        "%s %s is left out: its %s is %s", resource, described.metadata.name, name, sample.value
+                        "%s %s is left out: its %s is %s", resource, described.metadata.name, measured, sample.value
                     )
                     return None
-                by_container.setdefault(container, {})[name] = quantity
-        for usage in by_container.values():
-            for name in (CPU, MEMORY):
-                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))  # `0` in any format
+                by_container.setdefault(container, {})[measured] = quantity
+        for container_usage in by_container.values():
+            for measured in (CPU, MEMORY):
+                container_usage.setdefault(measured, Quantity(0, 0, Format.BINARY_SI))  # `0` in any format
         at_s = min(sample.at_s for own_samples in samples.values() for sample in own_samples)
-        ordered = {name: by_container[name] for name in sorted(by_container)}
+        ordered = {container: by_container[container] for container in sorted(by_container)}
         return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
 
 

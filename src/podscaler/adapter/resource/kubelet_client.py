@@ -44,7 +44,7 @@ class KubeletClient:
     """
 
     def __init__(self, open_transport: OpenTransport, clock: Clock, *, timeout_s: float) -> None:
-        self._open = open_transport
+        self._open_transport = open_transport
         self._clock = clock
         self._timeout_s = timeout_s
         self._transports: dict[str, Transport] = {}
@@ -72,10 +72,10 @@ class KubeletClient:
         await self.close_others(())
 
     async def _scrape(self, target: KubeletTarget) -> NodePoints:
-        """The points of one kubelet. Raises KubeletError, TransportError."""
+        """The points of one kubelet. Raises KubeletError, and the other errors that `read` converts."""
         transport = self._transports.get(target.server)
         if transport is None:
-            transport = self._transports[target.server] = await self._open(target.server)
+            transport = self._transports[target.server] = await self._open_transport(target.server)
         parser = NodePointsParser(self._clock.now_ns())
         async with transport.stream(Request("GET", target.path, headers={"Accept": ACCEPT})) as response:
             if response.status != _OK:
@@ -108,7 +108,8 @@ class KubeletTransports:
 
     async def open(self, server: str) -> Transport:
         """A transport; no connection is made yet. Raises UsageError for certificates that cannot be used."""
-        config, pem = replace(self._config, server=server), None
+        config = replace(self._config, server=server)
+        pem = None
         if config.client_certificate_pem and config.client_key_pem:
             pem = config.client_certificate_pem + b"\n" + config.client_key_pem
         if self._context is None and server.startswith("https:"):

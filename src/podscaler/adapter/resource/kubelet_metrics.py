@@ -78,5 +78,6 @@ class KubeletMetrics:
             await self._client.close()
 
     async def _scrape(self) -> None:
+        """Scrape until cancelled, from the first list of nodes on."""
         await self._nodes.wait_synced()
         await self._scraper.run()

@@ -2,7 +2,7 @@
 
 `kubelet_client` feeds the lines of a response as they arrive, so that no response is held as a whole. Rules:
 
-1. Of each line only the five metrics below count; comments and other metrics are skipped.
+1. Only lines of the five metrics below count (`_METRICS`); comments and other metrics are skipped.
 2. A sample without a time has that of the scrape. Where CPU and memory of a container have different times, the later
    line's time counts.
 3. A sample counts as absent where its value is above VALUE_MAX, which no node has, or its time is more than SKEW_MAX_S
@@ -160,9 +160,11 @@ def _with_value(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) ->
 
 
 def _unescaped(label_value: bytes) -> str:
+    """The text of a label's value between its quotes."""
     return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], label_value.decode("utf-8", "replace"))
 
 
 def _line_text(line: bytes) -> str:
+    """The beginning of a line in quotes, for error messages."""
     line_start = line[:LINE_SHOWN_BYTES].decode("utf-8", "replace")
     return repr(f"{line_start}..." if len(line) > LINE_SHOWN_BYTES else line_start)

@@ -41,18 +41,18 @@ class KubeletUsage:
 
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of pods, of all namespaces where none is given, in order. Raises StatusError."""
-        return [usage for pod in await self._list(PODS, namespace, selector) if (usage := self._of_pod(pod))]
+        return [usage for pod in await self._select(PODS, namespace, selector) if (usage := self._of_pod(pod))]
 
     async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of nodes, in order. Raises StatusError."""
-        return [usage for node in await self._list(NODES, "", selector) if (usage := self._of_node(node))]
+        return [usage for node in await self._select(NODES, "", selector) if (usage := self._of_node(node))]
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None if there is no such pod.
 
         Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
-        objects = await self._list(resource, namespace, selectors.EVERYTHING)
+        objects = await self._select(resource, namespace, selectors.EVERYTHING)
         described = next((labeled for labeled in objects if labeled.metadata.name == name), None)
         if described is None and resource == NODES:
             details = {"name": name, "kind": "node"}
@@ -63,7 +63,7 @@ class KubeletUsage:
         """The usage of a pod or node; None if it is not known."""
         return self._of_pod(described) if resource == PODS else self._of_node(described)
 
-    async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+    async def _select(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
         """The running pods, or the nodes, that a selector matches, in order. Raises StatusError."""
         mapped_resource = self._mapper.mapping.find(resource)
         if mapped_resource is None:
@@ -81,9 +81,11 @@ class KubeletUsage:
         return Usage(pod, earliest.at_ns, earliest.window_ns, by_container)
 
     def _of_node(self, node: LabeledObject) -> Usage | None:
+        """The usage of a node; None if it has none."""
         usage = self._storage.find_node(node.metadata.name)
         return None if usage is None else Usage(node, usage.at_ns, usage.window_ns, {"": _amounts(usage)})
 
 
 def _amounts(usage: MeasuredUsage) -> dict[str, Quantity]:
+    """The amounts of cpu and memory, in the formats of metrics-server."""
     return {CPU: Quantity(usage.cpu_nanocores, NANO), MEMORY: Quantity(usage.memory_bytes, 0, Format.BINARY_SI)}

@@ -25,7 +25,7 @@ _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~-]+)+")
 
 
 class NodeMetadata(msgspec.Struct, rename="camel", gc=False):
-    """The metadata of a Node."""
+    """The metadata of a Node that scraping and `kube.informers.cache` need."""
 
     name: str = ""
     namespace: str = ""

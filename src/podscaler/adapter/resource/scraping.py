@@ -1,9 +1,9 @@
 """Scrapes the kubelets of all nodes once in each resolution, and stores what they report.
 
-`KubeletScraper.run` works until it is cancelled. At most CONCURRENT_SCRAPES kubelets are read at once, each with a
-time-out of its own, so that nodes that do not answer delay no others for longer than that. A failure is logged when its
-text changes, and once when the node works again. An unexpected error counts as one of its node, too, logged with its
-traceback and counted.
+`resource.kubelet_metrics` runs a KubeletScraper until it is cancelled. At most CONCURRENT_SCRAPES kubelets are read at
+once, each with a time-out of its own, so that nodes that do not respond delay no others for longer than that. A failure
+is logged when its text changes, and once when the node works again. An unexpected error is a failure of its node, too,
+logged with its traceback and counted.
 
 Source: metrics-server's scraper. Differs: requests are limited in number, not spread in time.
 """
@@ -86,7 +86,7 @@ class KubeletScraper:
 
     async def scrape(self) -> None:
         """Scrape every node once."""
-        targets = dict(self._targets())
+        targets = dict(self._find_targets())
         async with asyncio.TaskGroup() as tasks:
             for name, target in targets.items():
                 tasks.create_task(self._scrape_node(name, target))
@@ -96,31 +96,31 @@ class KubeletScraper:
         self._failures = {name: failure for name, failure in self._failures.items() if name in names}
         self.rounds += 1
 
-    def _targets(self) -> Iterable[tuple[str, KubeletTarget]]:
-        """Name and target of each node that has one; the others are reported."""
+    def _find_targets(self) -> Iterable[tuple[str, KubeletTarget]]:
+        """Name and target of each node that has one; the others are logged."""
         for node in self._nodes():
             try:
                 yield node.metadata.name, node_targets.find_target(node, self._addressing)
             except NodeTargetError as error:
-                self._report(node.metadata.name, str(error))
+                self._log_failure(node.metadata.name, str(error))
 
     async def _scrape_node(self, name: str, target: KubeletTarget) -> None:
-        """Scrape one kubelet and store its points; a failure is reported and ends nothing else."""
+        """Scrape one kubelet and store its points; a failure is logged and ends nothing else."""
         try:
             async with self._scrape_slots:
                 points = await self._client.read(target)
             self._storage.store(name, points, self._clock.now_ns())
         except KubeletError as error:
-            self._report(name, str(error))
+            self._log_failure(name, str(error))
             return
         except Exception as error:  # whatever one node causes, the others are scraped
             self.unexpected_errors += 1
-            self._report(name, f"unexpected error: {error!r}", cause=error)
+            self._log_failure(name, f"unexpected error: {error!r}", cause=error)
             return
         if self._failures.pop(name, None) is not None:
             log.info("node %s is scraped again", name)
 
-    def _report(self, name: str, failure: str, *, cause: Exception | None = None) -> None:
+    def _log_failure(self, name: str, failure: str, *, cause: Exception | None = None) -> None:
         """Log the failure of a node, unless the last log line about it says the same."""
         if self._failures.get(name) != failure:
             self._failures[name] = failure

@@ -43,7 +43,7 @@ class MeasuredUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _LatestPoints:
     """The latest points of a node's pods and of the node, and those before; `stored_ns` is the time of the scrape."""
 
     stored_ns: int
@@ -60,43 +60,43 @@ class UsageStorage:
 
     def __init__(self, resolution_ns: int) -> None:
         self._resolution_ns = resolution_ns
-        self._nodes: dict[str, _Pair] = {}
-        self._node_of: dict[PodKey, str] = {}
+        self._nodes: dict[str, _LatestPoints] = {}
+        self._node_by_pod: dict[PodKey, str] = {}
 
     def store(self, node: str, points: NodePoints, now_ns: int) -> None:
         """Add the points that a node's kubelet reported at this time."""
-        earlier = self._nodes.get(node, _Pair(0, NodePoints(), NodePoints()))
+        earlier = self._nodes.get(node, _LatestPoints(0, NodePoints(), NodePoints()))
         previous = NodePoints(
-            _previous_of(points.node, earlier.last.node, earlier.previous.node),
-            {key: self._previous_of_pod(key, containers, earlier) for key, containers in points.pods.items()},
+            _start_point(points.node, earlier.last.node, earlier.previous.node),
+            {key: self._start_points_of_pod(key, containers, earlier) for key, containers in points.pods.items()},
         )
-        self._forget(node, keep=points.pods.keys())
-        self._nodes[node] = _Pair(now_ns, points, previous)
-        self._node_of.update(dict.fromkeys(points.pods, node))
+        self._remove_pods(node, keep=points.pods.keys())
+        self._nodes[node] = _LatestPoints(now_ns, points, previous)
+        self._node_by_pod.update(dict.fromkeys(points.pods, node))
 
     def drop_stale(self, now_ns: int, nodes: Iterable[str]) -> None:
         """Drop the nodes that are not in `nodes`, and those whose latest scrape is too old."""
         existing_nodes, oldest_ns = set(nodes), now_ns - STALE_RESOLUTIONS * self._resolution_ns
         for node in [
-            name for name, pair in self._nodes.items() if name not in existing_nodes or pair.stored_ns < oldest_ns
+            name for name, stored in self._nodes.items() if name not in existing_nodes or stored.stored_ns < oldest_ns
         ]:
-            self._forget(node, keep=())
+            self._remove_pods(node, keep=())
             del self._nodes[node]
 
     def find_node(self, name: str) -> MeasuredUsage | None:
         """The usage of a node; None if it is not known."""
-        pair = self._nodes.get(name)
-        return _usage(pair.last.node, pair.previous.node) if pair is not None else None
+        stored = self._nodes.get(name)
+        return _usage(stored.last.node, stored.previous.node) if stored is not None else None
 
     def find_pod(self, namespace: str, name: str) -> dict[str, MeasuredUsage] | None:
         """The usage of a pod's containers, in the order of their names; None if it is not known of all."""
         key = (namespace, name)
-        node = self._node_of.get(key)
+        node = self._node_by_pod.get(key)
         if node is None:
             return None
-        pair, usages = self._nodes[node], {}
-        previous = pair.previous.pods.get(key, {})
-        for container, point in sorted(pair.last.pods[key].items()):
+        stored, usages = self._nodes[node], {}
+        previous = stored.previous.pods.get(key, {})
+        for container, point in sorted(stored.last.pods[key].items()):
             usage = _usage(point, previous.get(container))
             if usage is None:
                 return None
@@ -105,17 +105,17 @@ class UsageStorage:
 
     def __len__(self) -> int:
         """The number of pods."""
-        return len(self._node_of)
+        return len(self._node_by_pod)
 
-    def _forget(self, node: str, *, keep: Iterable[PodKey]) -> None:
+    def _remove_pods(self, node: str, *, keep: Iterable[PodKey]) -> None:
         """Remove the pods of a node from the index, but for some, unless another node has them by now."""
-        pair, kept_names = self._nodes.get(node), set(keep)
-        for key in pair.last.pods if pair is not None else ():
-            if key not in kept_names and self._node_of.get(key) == node:
-                del self._node_of[key]
+        stored, kept_pods = self._nodes.get(node), set(keep)
+        for key in stored.last.pods if stored is not None else ():
+            if key not in kept_pods and self._node_by_pod.get(key) == node:
+                del self._node_by_pod[key]
 
-    def _previous_of_pod(self, key: PodKey, points: Points, earlier: _Pair) -> dict[str, UsagePoint]:
-        """The point of each container from which its usage is computed (rules 1 to 3); absent: it has no usage."""
+    def _start_points_of_pod(self, key: PodKey, points: Points, earlier: _LatestPoints) -> dict[str, UsagePoint]:
+        """The point of each container from which its usage is computed (rules 1 to 3); without usage it has none."""
         last_points, previous_points = earlier.last.pods.get(key, {}), earlier.previous.pods.get(key, {})
         starts = {}
         for name, point in points.items():
@@ -124,14 +124,14 @@ class UsageStorage:
                 continue
             last_point = last_points.get(name)
             is_same_run = last_point is not None and point.started_ns < last_point.at_ns
-            start = _previous_of(point, last_point, previous_points.get(name)) if is_same_run else None
+            start = _start_point(point, last_point, previous_points.get(name)) if is_same_run else None
             if start is not None:
                 starts[name] = start
         return starts
 
 
-def _previous_of(point: UsagePoint | None, last: UsagePoint | None, previous: UsagePoint | None) -> UsagePoint | None:
-    """The point before a new one: the last, or, where the new one is not newer, the one before that."""
+def _start_point(point: UsagePoint | None, last: UsagePoint | None, previous: UsagePoint | None) -> UsagePoint | None:
+    """The latest point that is older than a new one, the last or the one before it; None if there is none."""
     if point is None or last is None:
         return None
     if point.at_ns > last.at_ns:
@@ -143,6 +143,6 @@ def _usage(last: UsagePoint | None, previous: UsagePoint | None) -> MeasuredUsag
     """The usage between two points; None if one is missing, or the CPU time has decreased."""
     if last is None or previous is None or last.cpu_ns < previous.cpu_ns or last.started_ns < previous.started_ns:
         return None
-    window_ns = last.at_ns - previous.at_ns
+    window_ns = last.at_ns - previous.at_ns  # positive, see `_start_point`
     nanocores = (last.cpu_ns - previous.cpu_ns) * NANOSECONDS // window_ns
     return MeasuredUsage(nanocores, last.memory_bytes, last.at_ns, window_ns)

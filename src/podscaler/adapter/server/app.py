@@ -1,7 +1,8 @@
 """Serves the adapter over HTTP: authorization, discovery, the metrics APIs, health and its own metrics.
 
 `adapter.assembly` makes it. A request passes `access`, then one of the APIs by its group; an error of any of them is a
-Status. A bug in a request is logged with its traceback and is a 500 for this request alone.
+Status. A bug in a request is logged with its traceback and is a 500 for this request alone. A new path that is not of
+an API group: a case in `_respond_authorized`.
 """
 
 import logging

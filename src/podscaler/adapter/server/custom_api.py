@@ -1,7 +1,8 @@
 """Serves the API group custom.metrics.k8s.io, in the versions v1beta2 and v1beta1.
 
 `server.app` passes it the requests of the group, such as `GET
-/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/requests`.
+/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/requests`. A new version: an element of VERSIONS, and a
+function for its items.
 
 Source: the custom metrics API server library, whose errors these are; prometheus-adapter v0.12.0.
 """
@@ -72,14 +73,15 @@ class CustomMetricsApi:
             values = await self._metrics.of_objects(query, object_selector)
         else:
             values = [await self._metrics.of_object(query, name)]
-        return self._list(attributes.version, metric, selector, values)
+        return _value_list(attributes.version, metric, selector, values)
 
-    def _list(self, version: str, metric: str, selector: Selector, values: Sequence[ObjectValue]) -> Object:
-        """The MetricValueList of these values in a version of the API; `selector` is that of the metric."""
-        selector_object = label_selector(selector)
-        make_item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
-        items = [make_item(object_value, metric, selector_object) for object_value in values]
-        return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": items}
+
+def _value_list(version: str, metric: str, selector: Selector, values: Sequence[ObjectValue]) -> Object:
+    """The MetricValueList in a version of the API; `selector` is that of the metric. Raises as `label_selector`."""
+    selector_object = label_selector(selector)
+    make_item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
+    items = [make_item(object_value, metric, selector_object) for object_value in values]
+    return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": items}
 
 
 def _api_resource(metric: CustomMetric) -> Object:

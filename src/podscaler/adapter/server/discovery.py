@@ -44,7 +44,7 @@ def documents(apis: Mapping[str, MetricsApi]) -> dict[str, Object]:
     by_path: dict[str, Object] = {
         "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
         "/version": {"gitVersion": f"v{__version__}", "major": "", "minor": ""},
-        "/openapi/v2": {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}},
+        "/openapi/v2": {"swagger": "2.0", "info": _openapi_info(), "paths": {}, "definitions": {}},
         "/openapi/v3": {"paths": {}},
     }
     for group in groups:
@@ -68,5 +68,6 @@ def resource_list(api: MetricsApi, version: str) -> Object:
     }
 
 
-def _info() -> Object:
+def _openapi_info() -> Object:
+    """The field `info` of OpenAPI documents."""
     return {"title": "podscaler adapter", "version": __version__}

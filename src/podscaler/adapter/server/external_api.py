@@ -1,7 +1,7 @@
 """Serves the API group external.metrics.k8s.io, in the version v1beta1.
 
 `server.app` passes it the requests of the group, such as `GET
-/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/jobs`. Providers are asked in order; the first that has the metric
+/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/jobs`. The first provider in order that has the metric
 responds.
 
 Source: the custom metrics API server library, whose errors these are.
@@ -50,12 +50,12 @@ class ExternalMetricsApi:
         for provider in self._providers:
             values = await provider.find_values(attributes.namespace, attributes.resource, selector)
             if values is not None:
-                items = [_item(attributes.resource, external_value) for external_value in values]
+                items = [_value_item(attributes.resource, external_value) for external_value in values]
                 return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
         raise protocols.not_found(attributes.resource, "namespaces" if attributes.namespace == "default" else "")
 
 
-def _item(metric: str, external_value: ExternalValue) -> Object:
+def _value_item(metric: str, external_value: ExternalValue) -> Object:
     """An item in v1beta1."""
     return {
         "metricName": metric,

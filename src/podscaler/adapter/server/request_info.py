@@ -49,7 +49,7 @@ def parse(method: str, path: str, query: str) -> RequestInfo:
         raise StatusError("the path is not UTF-8", code=400, reason="BadRequest") from error
     verb = _VERBS.get(method, method.lower())
     path_text = unquote(path, errors="replace")
-    if len(segments) < 4 or segments[0] != "apis":
+    if len(segments) < 4 or segments[0] != "apis":  # shorter than /apis/GROUP/VERSION/RESOURCE
         return RequestInfo(path_text, AccessAttributes(verb, path_text), (), parameters)
     group, version, *parts = segments[1:]
     namespace, parts = _split_namespace(parts)

@@ -1,6 +1,6 @@
 """Serves the API group metrics.k8s.io, in the version v1beta1: the usage of pods and nodes.
 
-`server.app` passes it the requests of the group.
+`server.app` passes it the requests of the group, such as `GET /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods`.
 
 Source: metrics-server, whose API code prometheus-adapter uses. Differs: there are no Tables, and field selectors know
 `metadata.name` and `metadata.namespace` with `=`, `==` and `!=`.
@@ -51,14 +51,7 @@ class ResourceMetricsApi:
 
     async def respond(self, request: RequestInfo) -> Object:
         """The object or list of a request. Raises StatusError: 400, 404, and 500 if objects cannot be listed."""
-        attributes = request.attributes
-        resource = {"pods": PODS, "nodes": NODES}.get(attributes.resource)
-        if resource == PODS:
-            is_path = bool(attributes.namespace) or not attributes.name  # one pod needs its namespace
-        else:
-            is_path = resource == NODES and not attributes.namespace
-        if resource is None or not is_path or len(request.parts) > 2:
-            raise responses.no_such_path()
+        attributes, resource = request.attributes, _requested_resource(request)
         if attributes.name:
             return await self._respond_object(resource, attributes.namespace, attributes.name)
         return await self._respond_list(resource, attributes.namespace, request.parameters)
@@ -72,7 +65,7 @@ class ResourceMetricsApi:
         if usage is None:
             object_text = f"{namespace}/{name}" if namespace else name
             raise _not_found(_KINDS[resource].lower(), GROUP, object_text)
-        return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._item(resource, usage)}
+        return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._usage_object(resource, usage)}
 
     async def _respond_list(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
         """The usage of the pods or nodes that the selectors match."""
@@ -82,12 +75,12 @@ class ResourceMetricsApi:
             usages = await self._metrics.of_pods(namespace, selector)
         else:
             usages = await self._metrics.of_nodes(selector)
-        items = [self._item(resource, usage) for usage in usages if _matches(usage, terms)]
+        items = [self._usage_object(resource, usage) for usage in usages if _matches(usage, terms)]
         kind = f"{_KINDS[resource]}List"
         return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
 
-    def _item(self, resource: GroupResource, usage: Usage) -> Object:
-        """An item: of a node its usage, of a pod that of its containers."""
+    def _usage_object(self, resource: GroupResource, usage: Usage) -> Object:
+        """The NodeMetrics or PodMetrics without kind: of a node its usage, of a pod that of its containers."""
         meta = usage.described.metadata
         metadata = {"name": meta.name, **({"namespace": meta.namespace} if meta.namespace else {})}
         metadata["creationTimestamp"] = rfc3339(self._clock.now_ns())
@@ -106,6 +99,17 @@ class ResourceMetricsApi:
             **fields,
             "containers": [{"name": name, "usage": amounts} for name, amounts in usage_by_container.items()],
         }
+
+
+def _requested_resource(request: RequestInfo) -> GroupResource:
+    """PODS or NODES. Raises StatusError 404 for a path that is not served."""
+    attributes = request.attributes
+    if len(request.parts) <= 2:  # RESOURCE and NAME
+        if attributes.resource == "pods" and (attributes.namespace or not attributes.name):  # one pod has a namespace
+            return PODS
+        if attributes.resource == "nodes" and not attributes.namespace:
+            return NODES
+    raise responses.no_such_path()
 
 
 class _FieldTerm(NamedTuple):

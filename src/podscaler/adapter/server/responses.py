@@ -25,8 +25,9 @@ def check_accept(accept: str) -> None:
         raise StatusError(message, code=406, reason="NotAcceptable")
 
 
-def _accepts_json(media: str) -> bool:
-    name, *parameters = [parameter.strip() for parameter in media.split(";")]
+def _accepts_json(clause: str) -> bool:
+    """Whether a clause of an Accept header means plain JSON; one with `as=` means a Table or another kind."""
+    name, *parameters = [parameter.strip() for parameter in clause.split(";")]
     return name.lower() in _ACCEPTED and not any(parameter.startswith("as=") for parameter in parameters)
 
 

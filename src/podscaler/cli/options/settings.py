@@ -70,7 +70,7 @@ def parse_url(url_text: str) -> str:
         raise ValueError("must begin with http:// or https:// and a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("must have no user, query and fragment")
-    if error := urls.address_fault(url_text):
+    if error := urls.address_error(url_text):
         raise ValueError(error)
     return url_text.rstrip("/")
 

@@ -54,7 +54,7 @@ def sentence(failure: StatusError, config: Config) -> str:
     if isinstance(failure, TransportError):
         return f"cannot reach the API server {server} ({origin}): {failure.cause}"
     if failure.code == 401:
-        return f"the API server {server} does not accept the credentials of {config.caller}: {failure}"
+        return f"the API server {server} does not accept the credentials of {config.credentials_text}: {failure}"
     if failure.code == 404:
         return f"the API server {server} ({origin}) does not serve autoscaling/v2, which needs Kubernetes 1.23 or newer"
     return f"the API server {server} ({origin}) cannot list horizontalpodautoscalers: {failure}"

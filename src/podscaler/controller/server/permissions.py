@@ -190,7 +190,7 @@ def summary(lacking: Sequence[Permission], client: Client) -> str:
         for (resource, scope, purpose), own_verbs in verbs.items()
     ]
     return (
-        f"the API server {client.server} does not allow the user of {client.caller} to: {'; '.join(parts)}. "
+        f"the API server {client.server} does not allow the user of {client.credentials_text} to: {'; '.join(parts)}. "
         f"Bind the user to the roles of {MANIFEST}, or install the Helm chart, which has the same; what is allowed "
         "works meanwhile, and the rest once it is granted"
     )

@@ -90,7 +90,7 @@ class ServerHealth:
 
     def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry) -> None:
         self._server = f"the API server {client.server}"
-        self._caller = client.caller  # the origin and the kind of the credentials
+        self._caller = client.credentials_text  # the origin and the kind of the credentials
         self._clock = clock
         gauge = Gauge(
             "podscaler_api_server_fault",

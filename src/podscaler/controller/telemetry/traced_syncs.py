@@ -9,7 +9,7 @@ from opentelemetry.trace import Span, StatusCode, Tracer
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.telemetry.current_sync import SyncHandler
 from podscaler.core.decision import Decision
-from podscaler.kube.transport.traced_transport import COUNT, Count
+from podscaler.kube.transport.traced_transport import REQUEST_COUNT, RequestCount
 
 SYNC = "sync"
 
@@ -28,15 +28,15 @@ class TracedSyncs:
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
         """Reconcile within a span; as SyncHandler."""
-        count = Count()
-        token = COUNT.set(count)
+        count = RequestCount()
+        token = REQUEST_COUNT.set(count)
         try:
             with self._tracer.start_as_current_span(SYNC, attributes=_attributes(autoscaler)) as span:
                 decision = await self._reconciler.reconcile(autoscaler)
                 _set_result(span, decision, count.requests)
                 return decision
         finally:
-            COUNT.reset(token)
+            REQUEST_COUNT.reset(token)
 
 
 def _attributes(autoscaler: Autoscaler) -> dict[str, str]:

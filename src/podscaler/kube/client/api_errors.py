@@ -15,6 +15,7 @@ from podscaler.base.errors import Cause, StatusError
 from podscaler.kube.transport.transport import Response
 
 BODY_TEXT_MAX_BYTES = 2048
+"""The rest of a longer body is left out of texts."""
 TEXTS_BY_CODE = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -58,19 +59,19 @@ def of_response(response: Response, *, method: str, subject: str) -> StatusError
     status = _decode_failure(response.body)
     if status is not None:
         return _error_of_failure(status, response)
-    reason, message = _generic(response, method)
+    reason, message = _reason_and_message(response, method)
     message = f"{message} ({method.lower()} {subject})"
     return StatusError(message, code=response.status, reason=reason, headers=_retry_after(response))
 
 
 def of_status(status_json: bytes) -> StatusError | None:
-    """The error in an object of kind Status, such as that of a watch's ERROR event; None for other objects."""
+    """The error in a Status of a failure, such as that of a watch's ERROR event, with its code; None for others."""
     status = _decode_failure(status_json)
     return None if status is None else _error_of_failure(status, Response(status.code, {}, status_json))
 
 
 def body_text(response: Response) -> str:
-    """The trimmed body if it is text, else `unknown`."""
+    """The trimmed body, of BODY_TEXT_MAX_BYTES at most, if its type is text or not stated, else `unknown`."""
     content_type = response.headers.get("content-type", "")
     if content_type and not content_type.startswith("text/"):
         return "unknown"
@@ -89,7 +90,7 @@ def _decode_failure(body: bytes) -> _Status | None:
 def _error_of_failure(status: _Status, response: Response) -> StatusError:
     """The StatusError of a decoded Status; the code and Retry-After are those of the HTTP response."""
     details = status.details or {}
-    causes = [_cause(cause) for cause in details.get("causes") or () if isinstance(cause, dict)]
+    causes = [_parse_cause(cause) for cause in details.get("causes") or () if isinstance(cause, dict)]
     return StatusError(
         status.message,
         code=response.status,
@@ -101,18 +102,19 @@ def _error_of_failure(status: _Status, response: Response) -> StatusError:
 
 
 def _retry_after(response: Response) -> dict[str, str]:
+    """The Retry-After header of a response, for `client.retry_delay_s`; empty if there is none."""
     return {"Retry-After": response.headers["retry-after"]} if "retry-after" in response.headers else {}
 
 
-def _cause(cause: dict[str, Any]) -> Cause:
+def _parse_cause(cause: dict[str, Any]) -> Cause:
     """A cause of a Status from its JSON object; missing fields are empty."""
     return Cause(
         reason=str(cause.get("reason", "")), message=str(cause.get("message", "")), field=str(cause.get("field", ""))
     )
 
 
-def _generic(response: Response, method: str) -> tuple[str, str]:
-    """Reason and text for a response whose body is no Status."""
+def _reason_and_message(response: Response, method: str) -> tuple[str, str]:
+    """Reason and message for a response whose body is no Status, by its code; the reason may be empty."""
     match response.status:
         case 403:
             return "Forbidden", body_text(response)

@@ -1,6 +1,6 @@
 """Sends requests to one API server, returns the response's bytes and raises error responses as StatusErrors.
 
-All clients of API servers in podscaler use a Client, for a real cluster as for the embedded one. It knows URLs and
+All clients of API servers in podscaler use a Client, for a real cluster as for the embedded one. It handles URLs and
 Status, but no kinds: callers decode. `subject` names the requested resource and object in error texts
 (`pods.metrics.k8s.io`, `deployments web`).
 
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 BROKEN_CONNECTION_DELAY_S = 1.0
 RETRY_AFTER_MAX_S = 120.0
 """A response that requests a longer delay is not retried."""
-SPREAD_RATIO = 0.1
-"""The jitter: by how much a delay is lengthened at most."""
+JITTER_RATIO = 0.1
+"""By how much a delay is lengthened at most."""
 BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
 """The minimal delay before each of the RETRIES, for servers that always respond with `Retry-After: 0`."""
 RETRIES = len(BACKOFF_S)
@@ -53,7 +53,10 @@ class Client:
         limit: the rate limit of requests; None for no limit.
         rng: for the jitter of retries; None for no jitter.
         streams_lists: whether reflectors request lists as watch events (WatchList), if the server supports that.
-        caller: the origin and kind of the credentials, for messages.
+        credentials_text: the origin and kind of the credentials, for messages.
+
+    Requests raise StatusError for a response outside 200-206 (with the reason and details of its Status), and for none:
+    that is a TransportError, with code 0.
     """
 
     def __init__(
@@ -64,14 +67,14 @@ class Client:
         limit: TokenBucket | None = None,
         rng: random.Random | None = None,
         streams_lists: bool = False,
-        caller: str = "the given configuration",
+        credentials_text: str = "the given configuration",
     ) -> None:
         self._transport = transport
         self._clock = clock
         self._limit = limit
         self._rng = rng
         self.streams_lists = streams_lists
-        self.caller = caller
+        self.credentials_text = credentials_text
 
     @property
     def server(self) -> str:
@@ -91,31 +94,31 @@ class Client:
     ) -> Response:
         """As `get`, with status (200-206) and headers. Raises StatusError."""
         request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
-        return await self._send(request, subject)
+        return await self._send_with_retries(request, subject)
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Replace the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._write_request("PUT", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("PUT", path, body, JSON), subject)).body
 
     async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Create in the collection at `path`; returns the new object. Raises StatusError."""
-        return (await self._send(self._write_request("POST", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("POST", path, body, JSON), subject)).body
 
     async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
         """Patch the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._write_request("PATCH", path, body, content_type), subject)).body
+        return (await self._send_with_retries(self._write_request("PATCH", path, body, content_type), subject)).body
 
     async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
         """Delete the object at `path`, `body` being DeleteOptions; returns the response's body. Raises StatusError."""
-        return (await self._send(self._write_request("DELETE", path, body, JSON), subject)).body
+        return (await self._send_with_retries(self._write_request("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
     async def watch(
         self, path: str, *, subject: str, query: Query = (), timeout_s: float | None = None
     ) -> AsyncIterator[ResponseStream]:
-        """The response of a watch, whose lines are events. Entering and reading raise StatusError.
+        """The response of a watch, whose lines are events; not retried. Entering and reading raise StatusError.
 
-        `timeout_s` ends a watch that the server should have ended by then.
+        `timeout_s` ends a watch that the server should have ended by then; None for no limit.
         """
         parameters = urls.query([*query, ("watch", "true")])
         request = Request("GET", path, parameters, headers={"Accept": JSON}, timeout_s=timeout_s)
@@ -136,9 +139,9 @@ class Client:
         headers = {"Accept": JSON}
         if body is not None:
             headers["Content-Type"] = content_type
-        return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
+        return Request(method, path, body=body, headers=headers, timeout_s=REQUEST_TIMEOUT_S)
 
-    async def _send(self, request: Request, subject: str) -> Response:
+    async def _send_with_retries(self, request: Request, subject: str) -> Response:
         """The response (200-206), after retries by the module's rules. Raises StatusError."""
         for retry in range(RETRIES):
             try:
@@ -147,14 +150,15 @@ class Client:
                 requested_s = retry_delay_s(failure, request.method)
                 if requested_s is None:
                     raise
-                delay_s = self._spread(max(requested_s, BACKOFF_S[retry]))
+                delay_s = self._with_jitter(max(requested_s, BACKOFF_S[retry]))
                 level = logging.DEBUG if isinstance(failure, TransportError) else logging.INFO
                 log.log(level, "%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
             await self._clock.sleep(delay_s)
         return await self._attempt(request, subject)
 
-    def _spread(self, delay_s: float) -> float:
-        return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * SPREAD_RATIO)
+    def _with_jitter(self, delay_s: float) -> float:
+        """The delay, lengthened at random by JITTER_RATIO at most."""
+        return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * JITTER_RATIO)
 
     async def _attempt(self, request: Request, subject: str) -> Response:
         """Send once, when the rate limit allows it; the response (200-206). Raises StatusError."""
@@ -167,7 +171,10 @@ class Client:
 
 
 def retry_delay_s(failure: StatusError, method: str) -> float | None:
-    """The delay before the same request is sent again, in seconds; None for no retry."""
+    """The delay before the same request is sent again, in seconds; None for no retry.
+
+    `method` is that of HTTP; `informers.reflector` passes WATCH, as it resumes broken watches by its own back-off.
+    """
     if isinstance(failure, TransportError):
         return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
     seconds = failure.headers.get("Retry-After", "")
@@ -182,7 +189,7 @@ def is_conflict(error: StatusError) -> bool:
 
 
 def is_not_found(error: StatusError) -> bool:
-    """Whether the object does not exist (or the resource is not served)."""
+    """Whether the object does not exist, or the resource is not served."""
     return error.reason == "NotFound"
 
 

@@ -1,7 +1,8 @@
 """Opens a Client of one API server over real connections, with spread retries and streamed lists (WatchList).
 
 The command line and long-running processes open their clients here; tests put a Client on a scripted transport. A
-reader (`open_reader`) sends no writes but the API server's reviews, which are created and not stored.
+reader (`open_reader`) sends no writes but the API server's reviews. `podscaler top` and `podscaler dashboard` read one
+namespace through a NamespacedTransport.
 """
 
 import random
@@ -23,6 +24,7 @@ REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenr
 CLUSTER_SCOPED = ("namespaces", "nodes")
 """The cluster-scoped resources that clients of podscaler list."""
 _COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
+"""The path of a kind in all namespaces: the API's path, and the plural."""
 
 
 class NothingIsWritten(StatusError):
@@ -33,7 +35,7 @@ class NothingIsWritten(StatusError):
 
 
 class ReadOnlyTransport(WrappedTransport):
-    """Sends reads and reviews, and refuses everything else."""
+    """Sends reads and reviews; other requests raise NothingIsWritten."""
 
     async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError; NothingIsWritten, without sending anything, for a write."""
@@ -43,7 +45,7 @@ class ReadOnlyTransport(WrappedTransport):
         return await self._transport.request(request)
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """As in Transport; streams only read. Raises NothingIsWritten."""
+        """As in Transport. Raises NothingIsWritten for another method than GET."""
         if request.method != "GET":
             raise NothingIsWritten(request)
         return self._transport.stream(request)
@@ -69,7 +71,7 @@ class NamespacedTransport(WrappedTransport):
         return await self._transport.request(self._narrowed(request))
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """As in Transport."""
+        """As in Transport; entering and reading may raise TransportError."""
         return self._transport.stream(self._narrowed(request))
 
     def _narrowed(self, request: Request) -> Request:
@@ -106,4 +108,7 @@ async def open_reader(config: Config, clock: Clock, *, user_agent: str, limit: T
 
 
 def _client(config: Config, transport: Transport, clock: Clock, limit: TokenBucket | None) -> Client:
-    return Client(transport, clock, limit=limit, rng=random.Random(), streams_lists=True, caller=config.caller)
+    """The client with the settings that both functions above have in common."""
+    return Client(
+        transport, clock, limit=limit, rng=random.Random(), streams_lists=True, credentials_text=config.credentials_text
+    )

@@ -1,8 +1,8 @@
 """Finds the versions of an API group and the resource of a kind (REST mapping): Deployment of apps -> v1, deployments.
 
-The controller looks up the resource of a scale target and of an object that a metric describes; the metrics clients
-look up versions. Documents are cached for 30 seconds; a lookup that finds nothing reads them again, at most once a
-second. Concurrent lookups share one request.
+`podscaler.controller.informers.scale_client` finds the resource of a scale target with it, and
+`podscaler.metrics.metrics_apis` that of a described object, and the versions of metrics APIs. Documents are cached for
+30 seconds; a lookup that finds nothing reads them again, at most once a second. Concurrent lookups share one request.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 2 (Reconcile in order, step 2).
 Differs: upstream reads the discovery documents of all groups; here only the group in question is read.
@@ -109,14 +109,15 @@ class Discovery:
 
     async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
         """The versions in which a group is served, preferred first; empty if it is not. Raises StatusError."""
+        # if there are none they are requested again, as the group may be new
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
         """The versions of a group, preferred first; empty if it is not served. Raises StatusError."""
         if not group:
-            return (await self._get("/api", _APIVersions)).versions
+            return (await self._get_document("/api", _APIVersions)).versions
         try:
-            document = await self._get(urls.path("apis", group), _APIGroup)
+            document = await self._get_document(urls.path("apis", group), _APIGroup)
         except StatusError as error:
             if is_not_found(error):
                 return ()
@@ -125,7 +126,10 @@ class Discovery:
         return tuple(dict.fromkeys(filter(None, versions)))
 
     async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
-        """The resources in all versions of a group. Raises StatusError if no version can be read."""
+        """The resources in all versions of a group, without those that cannot be read.
+
+        Empty if the group is not served. Raises StatusError if its versions, or the resources of all, cannot be read.
+        """
         versions = await self._versions.get(group, FRESH_MISS_S)
         mappings: list[RESTMapping] = []
         failures: list[StatusError] = []
@@ -140,14 +144,14 @@ class Discovery:
 
     async def _mappings_of(self, group: str, version: str) -> list[RESTMapping]:
         """The resources in one version of a group, without subresources. Raises StatusError."""
-        resources = (await self._get(urls.group_version(group, version), _APIResourceList)).resources
+        resources = (await self._get_document(urls.group_version(group, version), _APIResourceList)).resources
         return [
             RESTMapping(group, version, resource.name, resource.kind)
             for resource in resources
             if "/" not in resource.name
         ]
 
-    async def _get(self, path: str, document: type[D]) -> D:
+    async def _get_document(self, path: str, document: type[D]) -> D:
         """The discovery document at `path`, decoded as the type `document`. Raises StatusError."""
         body = await self._client.get(path, subject="discovery", timeout_s=TIMEOUT_S)
         try:
@@ -175,7 +179,7 @@ class _DocumentCache(Generic[D]):
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:
-        """Request the document of a group and cache it."""
+        """Request the document of a group and cache it. Raises StatusError."""
         document = await self._request(group)
         self._documents[group] = (self._clock.monotonic_s(), document)
         return document

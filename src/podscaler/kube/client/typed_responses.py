@@ -1,8 +1,8 @@
 """Decodes responses into typed objects, with the error texts for bodies that cannot be decoded.
 
-The metrics clients and the scale client use it. The HPA controller reads the resource and external metrics APIs with
-typed clients, which accept a body without a kind (`typed`); the custom metrics API and scales with clients that need a
-kind (`with_kind`). Their error texts differ.
+`podscaler.metrics.metrics_apis` and `podscaler.controller.informers.scale_client` use it. The HPA controller reads the
+resource and external metrics APIs with typed clients, which accept a body without a kind (`typed`); the custom metrics
+API and scales with clients that need a kind (`with_kind`). Their error texts differ.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 3).
 """
@@ -19,13 +19,16 @@ T = TypeVar("T")
 
 
 class _Kind(msgspec.Struct):
-    """The kind of a response, which tells a Status from an object."""
+    """The kind of a response, by which a Status is distinguished from an object."""
 
     kind: str = ""
 
 
 def typed(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a response whose kind is optional (resource and external metrics). Raises StatusError."""
+    """The object in a response whose kind is optional (resource and external metrics).
+
+    Raises StatusError for an empty body, another type than JSON, and another object.
+    """
     content_type = response.headers.get("content-type", "application/json").partition(";")[0].strip()
     if not response.body:
         raise _unusable(f"0-length response with status code: {response.status} and content type: {content_type}")
@@ -35,7 +38,7 @@ def typed(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a response whose kind is required (custom metrics, scale). Raises StatusError."""
+    """The object in a response whose kind is required (custom metrics, scale). Raises StatusError for other bodies."""
     try:
         kind = msgspec.json.decode(response.body, type=_Kind).kind if response.body else ""
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -46,10 +49,7 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The object in a body; where it cannot be decoded, the error of the Status in it, if it is one.
-
-    Raises StatusError.
-    """
+    """The object in a body. Raises StatusError: that of the body if it is the Status of a failure, else one of ours."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -57,4 +57,5 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _unusable(message: str) -> StatusError:
+    """The error of a body; its code 0 says that it is no response of the server."""
     return StatusError(message, code=0)

@@ -1,6 +1,7 @@
 """Builds paths and queries of URLs, escaped as by Go's HTTP client: `path("apis", "a b")` is `/apis/a%20b`.
 
-All requests to API servers get their URLs here; names from objects are checked first (`object_name`, `resource`).
+All requests to API servers get their URLs here; names from objects are checked first (`object_name`, `resource`,
+`subresource`). The URLs that users give are checked by `address_error`.
 
 Source: docs/spec/controller.md 10 (REST requests); the documentation of Go's package net/url.
 """
@@ -34,7 +35,7 @@ def path(*segments: str) -> str:
 
 
 def _escaped(segment: str) -> str:
-    """A segment with its escapes. Most segments are plain names; the match costs a tenth of escaping."""
+    """A segment with its escapes. Most segments are plain names, and the match costs a tenth of `quote`."""
     return segment if _UNESCAPED(segment) else quote(segment, safe=PATH_SAFE)
 
 
@@ -62,8 +63,8 @@ def _segment(name: str, kind: str) -> str:
 
     Raises StatusError (code 0) if it is invalid.
     """
-    if faults := names.path_segment_errors(name):
-        raise StatusError(f"invalid {kind} {quoted(name)}: [{' '.join(faults)}]", code=0)
+    if errors := names.path_segment_errors(name):
+        raise StatusError(f"invalid {kind} {quoted(name)}: [{' '.join(errors)}]", code=0)
     return name
 
 
@@ -72,7 +73,7 @@ def group_version(group: str, version: str) -> str:
     return path("apis", group, version) if group else path("api", version)
 
 
-def address_fault(url: str) -> str:
+def address_error(url: str) -> str:
     """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty if both are valid.
 
     A URL without a host has no error here.
@@ -81,18 +82,17 @@ def address_fault(url: str) -> str:
         return f"parse {quoted(url)}: net/url: invalid control character in URL"
     match = _AUTHORITY.match(url)
     host = match[1].rpartition("@")[2] if match else ""
-    problem = _host_fault(host)
-    if problem:
-        return f"parse {quoted(url)}: {problem}"
+    if host_error := _host_error(host):
+        return f"parse {quoted(url)}: {host_error}"
     port = host.rpartition(":")[2] if _has_port(host) else ""
     try:
-        numbers.parse_uint(port or "0", 16)
+        numbers.parse_uint(port or "0", 16)  # 16 bits
     except ValueError:
         return f"dial tcp: address {port}: invalid port"
     return ""
 
 
-def _host_fault(host: str) -> str:
+def _host_error(host: str) -> str:
     """The error of net/url for a host with an optional port; empty if there is none."""
     if host.startswith("["):
         if "]" not in host:
@@ -111,4 +111,5 @@ def _host_fault(host: str) -> str:
 
 
 def _has_port(host: str) -> bool:
+    """Whether `host` ends in a colon and a port, which may be empty; the colons of an IPv6 address do not count."""
     return ":" in host.rpartition("]")[2]

@@ -1,8 +1,8 @@
 """Provides a client certificate from files that another process renews.
 
-`config.kubeconfig` makes one if a user entry names files; the transport calls it before each request, and uses a
-renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files cannot be
-read, or do not match each other because they are being replaced.
+`config.kubeconfig` makes one if a user entry names files; `transport.http_transport` calls it before each request, and
+uses a renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files
+cannot be read, or do not match each other because they are being replaced.
 
 Source: client-go's transport (which reads such files again every five minutes).
 Differs: they are read every minute.
@@ -33,7 +33,7 @@ class CertificateFiles:
         self._read_at_s = clock.monotonic_s()
 
     async def pem(self) -> bytes:
-        """The certificate and its key, one after the other, at most a minute old."""
+        """The certificate and its key, one after the other; files read over a minute ago are read again before."""
         now_s = self._clock.monotonic_s()
         if now_s - self._read_at_s >= PERIOD_S:
             self._read_at_s = now_s

@@ -23,8 +23,9 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.kube.config.kubeconfig_file import Exec, KubeconfigCluster
 
 GROUP = "client.authentication.k8s.io"
-VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
-MODES = ("Never", "IfAvailable", "Always")
+V1 = f"{GROUP}/v1"
+API_VERSIONS = (V1, f"{GROUP}/v1beta1")
+INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 CONFIG_EXTENSION = f"{GROUP}/exec"
 """The extension of a kubeconfig's cluster that is passed to the program."""
 
@@ -87,12 +88,13 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
     status: _Status | None = None
 
 
-def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> Command:
-    """The command of a kubeconfig in `folder`. Raises ValueError.
+def build_command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> Command:
+    """The command of a kubeconfig in `folder`.
 
-    `cluster` is passed to the program, as made by `cluster_info`; None if the kubeconfig does not request that.
+    `cluster` is passed to the program, as made by `cluster_info`; None if the kubeconfig does not request that. Raises
+    ValueError for invalid settings, a missing program, and a program that needs a terminal where there is none.
     """
-    _validate(settings)
+    _check_settings(settings)
     interactive = _is_interactive(settings.interactive_mode)
     exec_info = {
         "kind": "ExecCredential",
@@ -118,6 +120,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
     """`spec.cluster` of the ExecCredential for the program, JSON-ready; empty fields are left out."""
+    # reversed: of extensions with the same name the first counts
     extensions = {extension.name: extension.extension for extension in reversed(cluster.extensions or ())}
     fields = {
         "server": cluster.server,
@@ -132,7 +135,7 @@ def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, 
 
 
 def parse_output(output: bytes, api_version: str) -> Issued:
-    """The credentials in the program's standard output. Raises ValueError whose text quotes none of it."""
+    """The credentials in the program's standard output. Raises ValueError, whose text quotes no credentials."""
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -159,7 +162,10 @@ def _issued_credentials(status: _Status) -> Issued:
 
 
 def _parse_expiry(expiry_text: str | None) -> int | None:
-    """An RFC 3339 time in nanoseconds since the epoch, None if there is none. Raises ValueError."""
+    """An RFC 3339 time in nanoseconds since the epoch, without the fraction of the second. None if there is none.
+
+    Raises ValueError.
+    """
     if not expiry_text:
         return None
     try:
@@ -173,18 +179,18 @@ def _parse_expiry(expiry_text: str | None) -> int | None:
     return int(expiry.timestamp()) * NANOSECONDS
 
 
-def _validate(settings: Exec) -> None:
+def _check_settings(settings: Exec) -> None:
     """Raise ValueError for settings that client-go does not accept."""
     if not settings.command:
         raise ValueError("command must be specified")
-    if settings.api_version not in VERSIONS:
-        raise ValueError(f'apiVersion "{settings.api_version}" is not one of {", ".join(VERSIONS)}')
+    if settings.api_version not in API_VERSIONS:
+        raise ValueError(f'apiVersion "{settings.api_version}" is not one of {", ".join(API_VERSIONS)}')
     if any(not variable.name for variable in settings.env or ()):
         raise ValueError("env: the name of each variable must be specified")
-    if not settings.interactive_mode and settings.api_version == VERSIONS[0]:
-        raise ValueError(f"interactiveMode must be specified with {VERSIONS[0]}: one of {', '.join(MODES)}")
-    if settings.interactive_mode and settings.interactive_mode not in MODES:
-        raise ValueError(f'interactiveMode "{settings.interactive_mode}" is not one of {", ".join(MODES)}')
+    if not settings.interactive_mode and settings.api_version == V1:
+        raise ValueError(f"interactiveMode must be specified with {V1}: one of {', '.join(INTERACTIVE_MODES)}")
+    if settings.interactive_mode and settings.interactive_mode not in INTERACTIVE_MODES:
+        raise ValueError(f'interactiveMode "{settings.interactive_mode}" is not one of {", ".join(INTERACTIVE_MODES)}')
 
 
 def _is_interactive(mode: str) -> bool:
@@ -196,5 +202,5 @@ def _is_interactive(mode: str) -> bool:
 
 
 def _program(name: str, folder: Path) -> str:
-    """The program's path: relative to the kubeconfig with a slash, else looked up in PATH."""
+    """The program: a name with a slash is a path relative to the kubeconfig; another one is looked up in PATH."""
     return str(folder / name) if "/" in name else name

@@ -1,7 +1,7 @@
 """Runs exec credential plugins, and caches the credentials that they print until shortly before they expire.
 
-`config.kubeconfig` makes one for a user entry with `exec`; the transport calls it before each request, and for the
-client certificate before each new connection. Rules:
+`config.kubeconfig` makes one for a user entry with `exec`; `transport.http_transport` calls `authorization` before each
+request, and `pem` if the plugin may provide the client certificate. Rules:
 
 1. One run at a time, shared by all requests; a run that takes longer than a minute is killed.
 2. Credentials are used until shortly before their expiry; without an expiry, until the server responds with 401.
@@ -35,7 +35,10 @@ INTERACTIVE_LIMIT_S = 600.0
 """How long a run may take that asks the user."""
 NO_RENEWAL_S = 5.0
 """How long after a run a 401 does not lead to another run (rule 3)."""
+MIN_USE_S = 1.0
+"""How long credentials are used at least, so that expired ones do not cause a run for each request."""
 STDERR_SHOWN_BYTES = 4096
+"""How much of the end of standard error is logged or stands in the error."""
 
 
 class ExecPlugin:
@@ -50,7 +53,7 @@ class ExecPlugin:
     def __init__(self, command: Command, clock: Clock, rng: random.Random | None = None) -> None:
         self._command = command
         self._clock = clock
-        self._flights: SingleFlight[str, Issued] = SingleFlight()
+        self._flights: SingleFlight[str, Issued] = SingleFlight()  # there is one key only
         self._backoff = Backoff(rng or random.Random())
         self._issued: Issued | None = None
         self._header: str | None = None
@@ -72,7 +75,7 @@ class ExecPlugin:
         return self._issued.certificate_pem if self._issued else None
 
     def renew_after_401(self, authorization: str | None) -> bool:
-        """Whether the next `authorization` may return other credentials, as the program runs again before (rule 3)."""
+        """Note a 401 to a request with this header; whether the next `authorization` may return another (rule 3)."""
         if authorization != self._header:
             return True
         if self._clock.monotonic_s() - self._ran_at_s < NO_RENEWAL_S:
@@ -86,38 +89,38 @@ class ExecPlugin:
             self._keep_or_raise(self._failure)
             return
         try:
-            issued = await self._flights.run("", self._run)
+            issued = await self._flights.run("", self._run_and_parse)
         except UsageError as error:
             self._keep_or_raise(error)
             return
-        if issued is not self._issued:
-            self._use(issued)
+        if issued is not self._issued:  # the first of the calls that share a run uses the credentials for all
+            self._use_credentials(issued)
 
-    def _use(self, issued: Issued) -> None:
+    def _use_credentials(self, issued: Issued) -> None:
         """Use new credentials from now on."""
         self._issued, self._failure = issued, None
         self._backoff.reset()
         self._header = f"Bearer {issued.token}" if issued.token else None
-        self._fresh_until_s = self._clock.monotonic_s() + self._fresh_s(issued)
+        self._fresh_until_s = self._clock.monotonic_s() + self._usable_s(issued)
 
-    def _fresh_s(self, issued: Issued) -> float:
+    def _usable_s(self, issued: Issued) -> float:
         """How long credentials are used: until MARGIN_S before their expiry; short-lived ones, half of their life."""
         if issued.expires_at is None:
             return float("inf")
         left_s = (issued.expires_at - self._clock.now_ns()) / NANOSECONDS
-        return max(left_s - MARGIN_S, left_s / 2, 1.0)
+        return max(left_s - MARGIN_S, left_s / 2, MIN_USE_S)
 
     def _keep_or_raise(self, error: UsageError) -> None:
         """Keep the last credentials while they are valid. Raises `error` otherwise."""
-        expires_at = self._issued.expires_at if self._issued else 0
+        expires_at = self._issued.expires_at if self._issued else 0  # None: they do not expire; 0: there are none
         if expires_at is not None and expires_at <= self._clock.now_ns():
             raise error
         log.warning("%s; the last credentials stay in use", error)
 
-    async def _run(self) -> Issued:
+    async def _run_and_parse(self) -> Issued:
         """Run the program; a failure is kept for the time of the back-off. Raises UsageError."""
         try:
-            issued = exec_command.parse_output(await self._output(), self._command.api_version)
+            issued = exec_command.parse_output(await self._run_program(), self._command.api_version)
         except ValueError as error:
             self._failure = UsageError(f"exec: {self._command.program}: {error}")
             self._retry_at_s = self._clock.monotonic_s() + self._backoff.next_s()
@@ -126,7 +129,7 @@ class ExecPlugin:
             self._ran_at_s = self._clock.monotonic_s()
         return issued
 
-    async def _output(self) -> bytes:
+    async def _run_program(self) -> bytes:
         """The standard output of one run of the program. Raises ValueError if it cannot be run or fails."""
         is_interactive = self._command.interactive
         try:
@@ -142,9 +145,9 @@ class ExecPlugin:
             raise ValueError(self._command.missing_text()) from error
         except OSError as error:
             raise ValueError(f"cannot be run: {error.strerror}") from error
-        return await self._finish(process)
+        return await self._wait_for_end(process)
 
-    async def _finish(self, process: asyncio.subprocess.Process) -> bytes:
+    async def _wait_for_end(self, process: asyncio.subprocess.Process) -> bytes:
         """Wait for the program, which is killed after its time limit; its standard output. Raises ValueError."""
         limit_s = INTERACTIVE_LIMIT_S if self._command.interactive else RUN_LIMIT_S
         try:

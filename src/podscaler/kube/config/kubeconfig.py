@@ -30,7 +30,10 @@ from podscaler.kube.transport.credentials import ClientCertificates, Credentials
 
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
-    """The Config of `context` (None for the current one). Reads files. Raises UsageError."""
+    """The Config of `context` (None or empty for the current one); `paths` in order of precedence, at least one.
+
+    Reads the files and those that they name. Raises UsageError for a file, an entry or a field that cannot be used.
+    """
     files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read_file(path, "kubeconfig"))) for path in paths]
     name = context or next((file.current_context for _, file in files if file.current_context), "")
     files_text = ", ".join(str(path) for path in paths)
@@ -50,34 +53,36 @@ class _Entry(msgspec.Struct, frozen=True):
     path: Path
     name: str
 
-    def fault(self, field: str, message: str) -> UsageError:
+    def field_error(self, field: str, message: str) -> UsageError:
         """The error of a field, such as `kubeconfig /home/jane/config: user "jane": client-key: ...`."""
         return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {message}")
 
-    def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
-        """The data, inline (base64) or of a file; inline wins, as in kubectl. None without data. Raises UsageError."""
-        if inline:
+    def bytes_of(self, field: str, inline_base64: str, file: str) -> bytes | None:
+        """The data, inline or of a file; inline wins, as in kubectl. None if both are empty. Raises UsageError."""
+        if inline_base64:
             try:
-                return base64.b64decode("".join(inline.split()), validate=True)
+                return base64.b64decode("".join(inline_base64.split()), validate=True)
             except (binascii.Error, ValueError) as error:
-                raise self.fault(f"{field}-data", "is not base64") from error
+                raise self.field_error(f"{field}-data", "is not base64") from error
         if not file:
             return None
         try:
             return self.resolve(file).read_bytes()
         except OSError as error:
-            raise self.fault(field, f"{self.resolve(file)}: {error.strerror}") from error
+            raise self.field_error(field, f"{self.resolve(file)}: {error.strerror}") from error
 
     def resolve(self, file: str) -> Path:
+        """The path of a file that the entry names, relative to the kubeconfig."""
         return self.folder / file
 
     @property
     def folder(self) -> Path:
+        """The folder of the kubeconfig."""
         return self.path.expanduser().absolute().parent
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """The cluster and the user of a context."""
+    """The cluster and the user of a context; `origin` names the context and the files, for messages."""
 
     origin: str
     namespace: str
@@ -89,23 +94,25 @@ class _Choice(msgspec.Struct, frozen=True):
 
 def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, files_text: str) -> _Choice:
     """The cluster and the user of the context `name`; `files_text` names the files. Raises UsageError."""
-    _, context = _find(files, "contexts", name, files_text)
-    cluster_path, cluster = _find(files, "clusters", context.cluster, files_text)
-    user_path, user = (
-        _find(files, "users", context.user, files_text) if context.user else (cluster_path, KubeconfigUser())
+    _, context = _find_entry(files, "contexts", name, files_text)
+    cluster_path, cluster = _find_entry(files, "clusters", context.cluster, files_text)
+    user_path, user = (  # a context may name no user: then there are no credentials
+        _find_entry(files, "users", context.user, files_text) if context.user else (cluster_path, KubeconfigUser())
     )
     return _Choice(
-        f'context "{name}" of {files_text}',
-        context.namespace or "default",
-        _Entry(cluster_path, f'cluster "{context.cluster}"'),
-        cluster,
-        _Entry(user_path, f'user "{context.user}"'),
-        user,
+        origin=f'context "{name}" of {files_text}',
+        namespace=context.namespace or "default",
+        cluster_entry=_Entry(cluster_path, f'cluster "{context.cluster}"'),
+        cluster=cluster,
+        user_entry=_Entry(user_path, f'user "{context.user}"'),
+        user=user,
     )
 
 
-def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, files_text: str) -> tuple[Path, Any]:
-    """The file and the content of the first entry `name` in a section such as `users`. Raises UsageError."""
+def _find_entry(
+    files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, files_text: str
+) -> tuple[Path, Any]:
+    """The file and content of the first entry `name` with content in a section (`users`). Raises UsageError."""
     kind = section.removesuffix("s")
     for path, file in files:
         for entry in getattr(file, section) or ():
@@ -144,16 +151,16 @@ def _server(entry: _Entry, cluster: KubeconfigCluster) -> str:
     """The server's URL without a slash at the end. Raises UsageError."""
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
-        raise entry.fault("server", f"{quoted(cluster.server)} is not an https:// address")
-    if fault := urls.address_fault(cluster.server):
-        raise entry.fault("server", fault)
+        raise entry.field_error("server", f"{quoted(cluster.server)} is not an https:// address")
+    if address_error := urls.address_error(cluster.server):
+        raise entry.field_error("server", address_error)
     try:
         parts = urlsplit(server)
         is_usable = bool(parts.hostname) and parts.port != 0 and server.isascii() and not parts.query
     except ValueError:
         is_usable = False
     if not is_usable or " " in server:
-        raise entry.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
+        raise entry.field_error("server", f"{quoted(cluster.server)} names no host or no usable port")
     return server
 
 
@@ -164,7 +171,7 @@ def _proxy(entry: _Entry, cluster: KubeconfigCluster, server: str) -> str | None
     try:
         return proxies.parse(cluster.proxy_url)
     except ValueError as error:
-        raise entry.fault("proxy-url", str(error)) from error
+        raise entry.field_error("proxy-url", str(error)) from error
 
 
 def _impersonation(entry: _Entry, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
@@ -174,7 +181,7 @@ def _impersonation(entry: _Entry, user: KubeconfigUser) -> tuple[tuple[str, str]
             user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
         )
     except ValueError as error:
-        raise entry.fault("as", str(error)) from error
+        raise entry.field_error("as", str(error)) from error
 
 
 def _authorities_pem(entry: _Entry, cluster: KubeconfigCluster) -> bytes | None:
@@ -183,9 +190,9 @@ def _authorities_pem(entry: _Entry, cluster: KubeconfigCluster) -> bytes | None:
     if ca_pem is None:
         return None
     if cluster.insecure_skip_tls_verify:
-        raise entry.fault("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
+        raise entry.field_error("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
     if b"-----BEGIN CERTIFICATE-----" not in ca_pem:
-        raise entry.fault("certificate-authority", "holds no PEM certificate")
+        raise entry.field_error("certificate-authority", "holds no PEM certificate")
     return ca_pem
 
 
@@ -196,16 +203,19 @@ def _client_certificate(entry: _Entry, user: KubeconfigUser) -> tuple[bytes | No
     if certificate is None and key is None:
         return None, None
     if key is None:
-        raise entry.fault("client-key", "is missing beside the client certificate")
+        raise entry.field_error("client-key", "is missing beside the client certificate")
     if certificate is None:
-        raise entry.fault("client-certificate", "is missing beside the client key")
+        raise entry.field_error("client-certificate", "is missing beside the client key")
     return certificate, key
 
 
 def _changing_certificates(
     choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, provider: Credentials
 ) -> ClientCertificates | None:
-    """The provider of a client certificate that may be renewed, None if it is fixed or there is none."""
+    """The provider of a client certificate that may be renewed, None if it is fixed (inline) or there is none.
+
+    `certificate` and `key` are those of the kubeconfig; a plugin's certificate is used only without them.
+    """
     entry, user = choice.user_entry, choice.user
     if certificate is None or key is None:
         return provider if isinstance(provider, ExecPlugin) else None
@@ -216,16 +226,16 @@ def _changing_certificates(
 
 
 def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credentials:
-    """The provider of the user's Authorization header. Raises UsageError."""
+    """The provider of the user's Authorization header: the first of token file, token and plugin. Raises UsageError."""
     entry, user = choice.user_entry, choice.user
     if user.auth_provider is not None:
         message = (
             "is not supported since Kubernetes 1.26; use an exec credential plugin (kubelogin, gke-gcloud-auth-plugin)"
         )
-        raise entry.fault("auth-provider", message)
+        raise entry.field_error("auth-provider", message)
     if user.username or user.password:
         message = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
-        raise entry.fault("username", message)
+        raise entry.field_error("username", message)
     if user.token_file:
         return TokenFile(entry.resolve(user.token_file), clock)
     if user.token:
@@ -240,9 +250,9 @@ def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, 
     entry = choice.user_entry
     try:
         cluster = exec_command.cluster_info(choice.cluster, ca_pem) if settings.provide_cluster_info else None
-        return ExecPlugin(exec_command.command(settings, entry.folder, cluster), clock)
+        return ExecPlugin(exec_command.build_command(settings, entry.folder, cluster), clock)
     except ValueError as error:
-        raise entry.fault("exec", str(error)) from error
+        raise entry.field_error("exec", str(error)) from error
 
 
 NAME_CHARACTERS = "!#$&'*+-.^_`|~"

@@ -69,7 +69,10 @@ class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
-    """`users[].user`: credentials: a certificate, a token, a token file or a program; `as_*`: whom to impersonate."""
+    """`users[].user`: credentials: a certificate, a token, a token file or a program; `as_*`: whom to impersonate.
+
+    `username`, `password` and `auth_provider` are read only to reject them.
+    """
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -117,7 +120,7 @@ class NamedContext(msgspec.Struct, frozen=True):
 
 
 class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
-    """A kubeconfig."""
+    """A kubeconfig; a section is None if the file does not have it."""
 
     current_context: str | None = None
     clusters: list[NamedCluster] | None = None
@@ -126,7 +129,7 @@ class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
 
 
 def parse(path: Path, content: bytes) -> KubeconfigFile:
-    """The kubeconfig in a file's content; `path` is for messages. Raises UsageError if it is invalid."""
+    """The kubeconfig in a file's content (YAML; may be empty); `path` is for messages. Raises UsageError."""
     try:
         return msgspec.convert(yaml.safe_load(content) or {}, KubeconfigFile)
     except yaml.YAMLError as error:

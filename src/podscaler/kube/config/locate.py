@@ -71,8 +71,9 @@ def in_cluster_config(folder: Path, clock: Clock) -> Config:
         raise UsageError(f"in-cluster configuration needs the service account's token at {token}")
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     server = f"https://{authority}"
-    if problem := urls.address_fault(server):
-        raise UsageError(f"in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: {problem}")
+    if address_error := urls.address_error(server):
+        variables = "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT"
+        raise UsageError(f"in-cluster configuration: {variables}: {address_error}")
     return Config(
         server=server,
         credentials=TokenFile(token, clock),

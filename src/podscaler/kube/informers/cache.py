@@ -58,7 +58,7 @@ def key_of(obj: Cached) -> Key:
 
 
 class Cache(Generic[T]):
-    """The objects of one kind as last listed or watched; the module's invariants hold."""
+    """The objects of one kind as last listed or watched; the module's invariants hold. Empty before the first list."""
 
     def __init__(self) -> None:
         # by namespace, then by name
@@ -86,16 +86,17 @@ class Cache(Generic[T]):
         await self._synced.wait()
 
     def subscribe(self, handler: ResourceEventHandler[T]) -> None:
-        """Call `handler` for every change from now on, and at once with `added` for the objects of the cache."""
+        """Call `handler` for every change, at first with `added` for the cached objects; its exceptions are logged."""
         self._handlers.append(handler)
         for obj in list(self):
             self._notify(handler, None, obj)
 
     def find(self, key: Key) -> T | None:
         """The object of that key, None if there is none."""
-        return self._objects.get(key[0], {}).get(key[1])
+        namespace, name = key
+        return self._objects.get(namespace, {}).get(name)
 
-    def same(self, obj: T) -> T:
+    def deduplicated(self, obj: T) -> T:
         """The cached object of the same uid and version as `obj`, else `obj`, so that a relist does not hold both."""
         old = self.find(key_of(obj))
         if old is None or old.metadata.uid != obj.metadata.uid:
@@ -166,13 +167,13 @@ class Cache(Generic[T]):
         if label not in self._indexes:
             self._indexes[label] = {}
             for obj in self:
-                _put(self._indexes[label], label, obj)
+                _add_to_index(self._indexes[label], label, obj)
         return self._indexes[label]
 
     def _index(self, obj: T) -> None:
         """Add an object to the indexes of its labels."""
         for label, index in self._indexes.items():
-            _put(index, label, obj)
+            _add_to_index(index, label, obj)
 
     def _unindex(self, obj: T) -> None:
         """Remove an object from the indexes of its labels; a label value without objects leaves no entry."""
@@ -203,7 +204,7 @@ class Cache(Generic[T]):
             log.exception("an event handler of a cache failed; the other handlers are called")
 
 
-def _put(index: dict[tuple[str, str], dict[str, T]], label: str, obj: T) -> None:
+def _add_to_index(index: dict[tuple[str, str], dict[str, T]], label: str, obj: T) -> None:
     """Add an object to the index of a label, if it has that label."""
     labels: Mapping[str, str] = obj.metadata.labels or {}
     if label in labels:

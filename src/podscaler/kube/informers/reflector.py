@@ -1,6 +1,6 @@
 """Defines the Reflector, which keeps a cache equal to a collection of the API server by list and watch.
 
-A controller runs one Reflector for each kind. Rules:
+A controller runs one Reflector for each kind; events and their errors are decoded by `watch_events`. Rules:
 
 1. Lists are requested as watch events (`sendInitialEvents`, if the client allows it), so that neither side holds the
    whole list in one piece. From a server that does not support that they are requested in pages from then on.
@@ -114,13 +114,13 @@ class Reflector(Generic[T]):
         while True:
             try:
                 await self._list_and_watch()
-                self._note_success()
+                self._record_success()
             except StatusError as error:
                 if self._try_switch_to_pages(error):
                     continue  # at once: the error is no failure of the server
                 if watch_events.needs_new_list(error):
                     start_version = self._version or self._list_from
-                    self._list_from = "" if watch_events.is_expired(error) else start_version
+                    self._list_from = "" if watch_events.is_expired(error) else start_version  # "": the newest
                     self._version = None
                 await self._wait_after_failure(error)
 
@@ -130,7 +130,7 @@ class Reflector(Generic[T]):
             await self._watch_from_list()
             return
         if self._version is None:
-            await self._list(self._list_from)
+            await self._list_pages(self._list_from)
         await self._watch([("resourceVersion", self._version or "")])
 
     def _try_switch_to_pages(self, error: StatusError) -> bool:
@@ -143,7 +143,7 @@ class Reflector(Generic[T]):
         self._streams_lists = False
         return True
 
-    def _note_success(self) -> None:
+    def _record_success(self) -> None:
         """Reset the back-off and the last error."""
         self._backoff.reset()
         self.last_error, self.is_served, self.is_forbidden = "", True, False
@@ -151,7 +151,8 @@ class Reflector(Generic[T]):
     async def _wait_after_failure(self, error: StatusError) -> None:
         """Log a failure, keep what it says about the resource, and wait for the back-off."""
         requested_s = retry_delay_s(error, "WATCH") or 0.0
-        delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), requested_s)
+        is_first_expiry = error.code == 410 and not self.last_error  # normal after a long pause: list at once
+        delay_s = 0.0 if is_first_expiry else max(self._backoff.next_s(), requested_s)
         level = logging.INFO if error.code == 410 else logging.WARNING
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
             level = logging.DEBUG  # reported once for all reflectors by the controller
@@ -163,7 +164,7 @@ class Reflector(Generic[T]):
             self.is_served, self.is_forbidden = not is_not_served(error), error.code == _FORBIDDEN
         await self._clock.sleep(delay_s)
 
-    async def _list(self, version: str) -> None:
+    async def _list_pages(self, version: str) -> None:
         """List in pages, at least as new as `version`, and replace the cache. Raises StatusError."""
         objects: list[T] = []
         token = ""
@@ -176,7 +177,7 @@ class Reflector(Generic[T]):
             ]
             body = await self._client.get(self._source.path, subject=self._source.subject, query=query)
             page = watch_events.page(body)
-            objects += await self._decoded_page(page)
+            objects += await self._decode_page(page)
             token = page.metadata.continue_
             if not token:
                 break
@@ -184,15 +185,15 @@ class Reflector(Generic[T]):
         self._version = page.metadata.resource_version
         self.is_served, self.is_forbidden = True, False
 
-    async def _decoded_page(self, page: Page) -> list[T]:
+    async def _decode_page(self, page: Page) -> list[T]:
         """The page's objects; yields to the event loop in between, as a page may hold the whole list."""
         objects: list[T] = []
         for index, object_json in enumerate(page.items or ()):
             if index % PAGE_OBJECTS == PAGE_OBJECTS - 1:
                 await asyncio.sleep(0)
-            obj = self._decoded(object_json)
+            obj = self._decode(object_json)
             if obj is not None:
-                objects.append(self._cache.same(obj))
+                objects.append(self._cache.deduplicated(obj))
         return objects
 
     async def _watch_from_list(self) -> None:
@@ -208,10 +209,10 @@ class Reflector(Generic[T]):
         stalled = asyncio.ensure_future(self._wait_for_stall())
         try:
             await asyncio.wait((watching, stalled), return_when=asyncio.FIRST_COMPLETED)
-            if watching.done() or self._arriving is None:
+            if watching.done() or self._arriving is None:  # it has ended, or goes on after the complete list
                 await watching
             if self._arriving is not None:
-                self._early_ends += EARLY_ENDS if stalled.done() else 1
+                self._early_ends += EARLY_ENDS if stalled.done() else 1  # after a stall pages at once
                 raise EndedEarly
         finally:
             self._arriving = None
@@ -221,9 +222,9 @@ class Reflector(Generic[T]):
 
     async def _wait_for_stall(self) -> None:
         """Return when the streamed list is complete, or no object has arrived for STALL_S."""
-        count = -1
-        while self._arriving is not None and len(self._arriving) != count:
-            count = len(self._arriving)
+        last_count = -1
+        while self._arriving is not None and len(self._arriving) != last_count:
+            last_count = len(self._arriving)
             await self._clock.sleep(STALL_S)
 
     async def _watch(self, beginning: Query) -> None:
@@ -246,7 +247,7 @@ class Reflector(Generic[T]):
                     await self._apply_all(lines)
                     if not has_event:
                         has_event = True
-                        self._note_success()
+                        self._record_success()
             finally:
                 self.is_watching = False
         if not has_event and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
@@ -255,21 +256,21 @@ class Reflector(Generic[T]):
     async def _apply_all(self, lines: list[bytes]) -> None:
         """Apply events; yields to the event loop in between."""
         for index, line in enumerate(lines, 1):
-            self._apply(watch_events.event(line))
+            self._apply_event(watch_events.event(line))
             if not index % PAGE_OBJECTS:
                 await asyncio.sleep(0)
 
-    def _apply(self, event: WatchEvent) -> None:
+    def _apply_event(self, event: WatchEvent) -> None:
         """Apply one event: to the streamed list while it is incomplete, else to the cache."""
         if event.type == "BOOKMARK":
-            self._bookmark(event.object)
+            self._apply_bookmark(event.object)
             return
-        obj = self._decoded(event.object)
+        obj = self._decode(event.object)
         if obj is None:
             self._advance(watch_events.version_of(event.object))
             return
         if self._arriving is not None:
-            _collect(self._arriving, event.type, self._cache.same(obj))
+            _apply_to_list(self._arriving, event.type, self._cache.deduplicated(obj))
             return
         if event.type == "DELETED":
             self._cache.remove(obj)
@@ -277,7 +278,7 @@ class Reflector(Generic[T]):
             self._cache.put(obj)
         self._advance(obj.metadata.resource_version)
 
-    def _bookmark(self, bookmark_json: msgspec.Raw) -> None:
+    def _apply_bookmark(self, bookmark_json: msgspec.Raw) -> None:
         """Apply a bookmark, which has a version only; one of them ends a streamed list, which enters the cache then."""
         version = watch_events.version_of(bookmark_json)
         if self._arriving is not None and watch_events.ends_initial_events(bookmark_json):
@@ -291,7 +292,7 @@ class Reflector(Generic[T]):
         if version and self._arriving is None:
             self._version = self._cache.version = version
 
-    def _decoded(self, object_json: msgspec.Raw) -> T | None:
+    def _decode(self, object_json: msgspec.Raw) -> T | None:
         """The object, None (and a log line) if it cannot be decoded."""
         try:
             return self._source.read(object_json)
@@ -300,7 +301,7 @@ class Reflector(Generic[T]):
             return None
 
 
-def _collect(arriving: dict[Key, T], event_type: str, obj: T) -> None:
+def _apply_to_list(arriving: dict[Key, T], event_type: str, obj: T) -> None:
     """Apply an event to the objects of a streamed list."""
     if event_type == "DELETED":
         arriving.pop(key_of(obj), None)

@@ -101,7 +101,7 @@ def ends_initial_events(bookmark_json: msgspec.Raw) -> bool:
 
 
 def is_expired(error: StatusError) -> bool:
-    """Whether only the newest list can be used: our version is too old, or too new for this server."""
+    """Whether only the newest list can be used: our version is too old (410), or too new for this server (504)."""
     is_too_large = any("Too large resource version" in cause.message for cause in error.causes)
     return error.code == 410 or error.reason in ("Expired", "Gone") or is_too_large or error.code == 504
 

@@ -7,11 +7,11 @@
 2. Members of system:masters may read everything; for others the API server decides (403 if it does not allow it).
 3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not cached, only their
    digests.
-4. If the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
-   strangers cannot load the API server through this endpoint.
+4. If a review fails, the request gets 500. At most CONCURRENT_REVIEWS_MAX reviews run at once, so that requests of
+   unknown clients cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: `check` knows no client certificates and front proxies; upstream responds with 401 if a token review fails,
+Differs: `check` accepts no client certificates and front proxies; upstream responds with 401 if a token review fails,
 and with 500 if an access review does: here both are 500. A user who may do something with all resources of a group
 in all namespaces is found by one review for all of them.
 """
@@ -20,7 +20,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,11 +31,11 @@ from podscaler.kube.client.client import Client
 
 log = logging.getLogger(__name__)
 
-IDENTITY_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+AUTHENTICATION_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CACHE_S = 10.0
 CACHED_REVIEWS_MAX = 1024
-REVIEWS_AT_ONCE = 8
+CONCURRENT_REVIEWS_MAX = 8
 REVIEW_TIMEOUT_S = 10.0
 ALL = "*"
 MASTERS_GROUP = "system:masters"
@@ -78,7 +78,7 @@ class AccessAttributes(NamedTuple):
     @property
     def of_everything(self) -> "AccessAttributes":
         """The same verb with all resources of the group, in all namespaces."""
-        return AccessAttributes(self.verb, "", self.group, self.version, "", ALL, ALL)
+        return AccessAttributes(self.verb, group=self.group, version=self.version, resource=ALL, subresource=ALL)
 
     def spec(self) -> dict[str, Any]:
         """The attributes in a SubjectAccessReview."""
@@ -149,15 +149,18 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus
 
 
-class _CachedReview(NamedTuple):
-    """A user (None: unknown token) or an AccessError (None: allowed), until an instant of the monotonic clock."""
+R = TypeVar("R")
+
+
+class _CachedReview(NamedTuple, Generic[R]):
+    """The result of a review, used until an instant of the monotonic clock."""
 
     until_s: float
-    review_result: Any
+    review_result: R
 
 
 class DelegatedAccess:
-    """Asks one API server about tokens and permissions, and caches the reviews.
+    """Reviews tokens and permissions by one API server, and caches the results.
 
     Args:
         client: the API server's client; its user needs permission to create reviews.
@@ -167,9 +170,13 @@ class DelegatedAccess:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._users: LRU[str, _CachedReview] = LRU(CACHED_REVIEWS_MAX)
-        self._access: LRU[tuple[bytes, AccessAttributes], _CachedReview] = LRU(CACHED_REVIEWS_MAX)
-        self._review_slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        # by the digest of a token: its user, None if the token is unknown
+        self._users: LRU[str, _CachedReview[ReviewedUser | None]] = LRU(CACHED_REVIEWS_MAX)
+        # by encoded user, and attributes: the error, None if access is allowed
+        self._access_errors: LRU[tuple[bytes, AccessAttributes], _CachedReview[AccessError | None]] = LRU(
+            CACHED_REVIEWS_MAX
+        )
+        self._review_slots = asyncio.Semaphore(CONCURRENT_REVIEWS_MAX)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
         """The error of a request: 401, 403, or 500 if a review failed; None if it is allowed.
@@ -196,7 +203,7 @@ class DelegatedAccess:
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
                 return await self._find_user(authorization)
-        except (StatusError, msgspec.DecodeError, TimeoutError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeDecodeError, TimeoutError) as error:
             log.warning("access to %s could not be reviewed: %s", path, error or "no answer in time")
             return UNREVIEWED
 
@@ -210,13 +217,13 @@ class DelegatedAccess:
                 if wider is not None and await self._find_error(user, wider) is None:
                     return None
                 return await self._find_error(user, attributes)
-        except (StatusError, msgspec.DecodeError, UnicodeEncodeError, TimeoutError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeError, TimeoutError) as error:
             subject = attributes.path or attributes.resource
             log.warning("access to %s could not be reviewed: %s", subject, error or "no answer in time")
             return UNREVIEWED
 
     async def _find_user(self, authorization: str) -> ReviewedUser | None:
-        """The user of a request; None if the token is not known. Raises StatusError, DecodeError."""
+        """The user of a request; None if the token is not known. Raises as `_review_token`."""
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
@@ -227,26 +234,24 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_token(token))
             self._users.put(digest, cached)
-        user: ReviewedUser | None = cached.review_result
-        return user
+        return cached.review_result
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None if access is allowed. Raises StatusError, DecodeError, UnicodeEncodeError."""
+        """The error for a user; None if access is allowed. Raises as `_review_access`."""
         key = (msgspec.json.encode(user), attributes)
-        cached = self._access.find(key)
+        cached = self._access_errors.find(key)
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_access(user, attributes))
-            self._access.put(key, cached)
-        access_error: AccessError | None = cached.review_result
-        return access_error
+            self._access_errors.put(key, cached)
+        return cached.review_result
 
-    def _cached_review(self, review_result: Any) -> _CachedReview:
-        """A result to be used for CACHE_S: a user, an AccessError, or None."""
+    def _cached_review(self, review_result: R) -> _CachedReview[R]:
+        """A result to be used for CACHE_S from now on."""
         return _CachedReview(self._clock.monotonic_s() + CACHE_S, review_result)
 
     async def _review_token(self, token: str) -> ReviewedUser | None:
-        """The user of a token; None if the API server does not know it. Raises StatusError, DecodeError."""
-        response = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
+        """The user of a token; None if it is not known. Raises StatusError, DecodeError, UnicodeDecodeError."""
+        response = await self._review(AUTHENTICATION_REVIEWS, "TokenReview", {"token": token})
         status = msgspec.json.decode(response, type=_TokenReview).status
         if not status.authenticated:
             return None
@@ -254,7 +259,7 @@ class DelegatedAccess:
         return msgspec.structs.replace(status.user, groups=groups)
 
     async def _review_access(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None if the API server allows the access. Raises StatusError, DecodeError."""
+        """The error for a user; None if access is allowed. Raises StatusError, DecodeError, UnicodeError."""
         user_fields = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         response = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", user_fields | attributes.spec())
         status = msgspec.json.decode(response, type=_AccessReview).status

@@ -4,7 +4,7 @@ The adapter calls `find_user` for each request before it reviews tokens. What th
 kube-system/extension-apiserver-authentication; it is read at the start and every PERIOD_S. Rules:
 
 1. A certificate by the front proxy's authority, with an allowed common name, is the API server: the user is in the
-   headers that the ConfigMap names. These headers count for nobody else.
+   headers that the ConfigMap names. With another certificate these headers are ignored.
 2. A certificate by the authority of clients is a user: the common name, with the organizations as groups.
 3. The handshake verifies a certificate and its purpose against all authorities; here its signature is checked against
    the one authority. Authorities that are not trusted any more stay in the handshake until the process ends.
@@ -101,7 +101,7 @@ class FrontProxyAuthentication:
         self._context = context
         self._trusted = TrustedAuthorities()
         # by certificate (DER): whether the front proxy's authority, and whether that of clients, signed it
-        self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CHECKED_CERTIFICATES_MAX)
+        self._signers_by_certificate: LRU[bytes, tuple[bool, bool]] = LRU(CHECKED_CERTIFICATES_MAX)
         self.is_ready = False
         """Whether the ConfigMap has been read."""
 
@@ -112,7 +112,7 @@ class FrontProxyAuthentication:
             await self._clock.sleep(PERIOD_S if self.is_ready else FIRST_RETRY_S)
 
     async def refresh(self) -> None:
-        """Read the ConfigMap once; if that fails, what is known stays in use."""
+        """Read the ConfigMap once; if that fails, the authorities that were read last stay in use."""
         try:
             body = await self._client.get(CONFIG_MAP, subject="configmaps extension-apiserver-authentication")
             authorities = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
@@ -151,19 +151,19 @@ class FrontProxyAuthentication:
             self._context.load_verify_locations(cadata=pem)
             self._context.verify_mode = ssl.CERT_OPTIONAL
         self._trusted = authorities
-        self._checked = LRU(CHECKED_CERTIFICATES_MAX)
+        self._signers_by_certificate = LRU(CHECKED_CERTIFICATES_MAX)
 
     def _signers(self, certificate: bytes) -> tuple[bool, bool]:
-        """Whether the front proxy's authority signed a certificate, and whether that of clients did."""
-        checked = self._checked.find(certificate)
-        if checked is None:
+        """Whether the front proxy's authority signed a certificate, valid now, and whether that of clients did."""
+        signers = self._signers_by_certificate.find(certificate)
+        if signers is None:
             is_proxy = _is_signed(certificate, self._trusted.front_proxy)
-            checked = is_proxy, _is_signed(certificate, self._trusted.clients)
-            self._checked.put(certificate, checked)
+            signers = is_proxy, _is_signed(certificate, self._trusted.clients)
+            self._signers_by_certificate.put(certificate, signers)
         parsed = x509.load_der_x509_certificate(certificate)
         now = datetime.fromtimestamp(self._clock.now_ns() / NANOSECONDS, UTC)
         is_valid = parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc
-        return checked if is_valid else (False, False)
+        return signers if is_valid else (False, False)
 
 
 def parse(config_map_data: Mapping[str, str]) -> TrustedAuthorities:

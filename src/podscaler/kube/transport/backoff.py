@@ -1,4 +1,4 @@
-"""Computes delays of exponential backoff, with a cap and jitter, for retries of reflectors and credential plugins."""
+"""Computes delays of exponential backoff, with a cap and jitter, for retries such as those of reflectors."""
 
 import random
 

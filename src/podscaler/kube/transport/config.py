@@ -15,10 +15,10 @@ class Config:
 
     Attributes:
         server: `https://host:port`, without a slash at the end; may have a path.
-        credentials: provide the Authorization header.
+        credentials: provides the Authorization header.
         ca_pem: the authorities that may have signed the server's certificate, in PEM; None for the machine's own list.
         client_certificate_pem, client_key_pem: the client certificate and its key; both None if there is none.
-        certificates: provide client certificates that change while the program runs; None if the certificate is fixed.
+        certificates: provides client certificates that change while the program runs; None if the certificate is fixed.
         verify: whether the server's certificate is verified.
         tls_server_name: the name that the certificate must have, if it is not the host's.
         proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None for no proxy.
@@ -45,7 +45,7 @@ class Config:
     origin: str = "the given configuration"
 
     @property
-    def caller(self) -> str:
+    def credentials_text(self) -> str:
         """The origin and the kind of credentials, for messages; without secrets."""
         return f"{self.origin} ({self._credential_kind})"
 

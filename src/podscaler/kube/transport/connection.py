@@ -1,7 +1,7 @@
 """Sends requests on one HTTP/1.1 connection to an API server, one after the other.
 
 `transport.dialing` makes it, `transport.connection_pool` keeps it, `transport.http_transport` sends through it. Every
-failure is a NoAnswer, after which the connection is closed; it is closed too when a waiting caller is cancelled.
+failure is a NoResponse, after which the connection is closed; it is closed too when a waiting caller is cancelled.
 
 Source: RFC 9112.
 """
@@ -11,7 +11,7 @@ from typing import cast
 
 from podscaler.kube.transport import network_errors
 from podscaler.kube.transport.http_response import HTTPResponse
-from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.network_errors import NoResponse
 
 UNREAD_MAX_BYTES = 1 << 20
 """The bytes of a stream that may wait to be read; beyond that, reading from the socket pauses."""
@@ -36,9 +36,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._response: HTTPResponse | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._streams = False
+        self._is_streamed = False
         self._unread_bytes = 0
-        self._failure: NoAnswer | None = None
+        self._failure: NoResponse | None = None
         self.idle_since_s = 0.0
         self.request_count = 0
 
@@ -53,11 +53,11 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def send(self, encoded_request: bytes, timeout_s: float | None) -> HTTPResponse:
-        """Send an encoded request; the complete response, at the latest after `timeout_s`. Raises NoAnswer."""
+        """Send an encoded request; the complete response, at the latest after `timeout_s`. Raises NoResponse."""
         response = self._begin(encoded_request, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
         try:
-            await self._wait()
+            await self._wait_for_data()  # only the end of a response that is read whole wakes it, or a failure
         finally:
             if timer is not None:
                 timer.cancel()
@@ -65,19 +65,19 @@ class Connection(asyncio.Protocol):
         return response
 
     async def send_streamed(self, encoded_request: bytes) -> HTTPResponse:
-        """The response to a request once its head has arrived; then read its body, and `finish`. Raises NoAnswer."""
+        """The response to a request once its head has arrived; then read its body, and `finish`. Raises NoResponse."""
         response = self._begin(encoded_request, streams=True)
         while not response.status:
-            await self._wait()
+            await self._wait_for_data()
         return response
 
     async def read_chunks(self) -> list[bytes]:
-        """The next pieces of the body; empty at its end. Raises NoAnswer."""
+        """The next pieces of the body; empty at its end. Raises NoResponse."""
         response = cast(HTTPResponse, self._response)
         while not (chunks := response.take()):
             if response.is_complete:
                 return []
-            await self._wait()
+            await self._wait_for_data()
         if self._unread_bytes > UNREAD_MAX_BYTES and self._transport is not None:
             self._transport.resume_reading()
         self._unread_bytes = 0
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """End the request; closes the connection unless the response was complete."""
         response, self._response = self._response, None
-        is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0
+        is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0  # paused: the next could not be read
         if response is None or is_paused or not (response.is_complete and response.keeps_alive):
             self.close()
         self.request_count += 1
@@ -109,9 +109,9 @@ class Connection(asyncio.Protocol):
         try:
             response.feed(data)
         except ValueError as error:
-            self._fail(NoAnswer(f"net/http: HTTP/1.x transport connection broken: {error}"))
+            self._fail(NoResponse(f"net/http: HTTP/1.x transport connection broken: {error}"))
             return
-        if self._streams:
+        if self._is_streamed:
             self._unread_bytes += len(data)
             if self._unread_bytes > UNREAD_MAX_BYTES and self._transport is not None:
                 self._transport.pause_reading()
@@ -132,15 +132,15 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _begin(self, encoded_request: bytes, *, streams: bool) -> HTTPResponse:
-        """Send a request; returns its response, which is still empty. Raises NoAnswer if the connection is closed."""
+        """Send a request; returns its response, which is still empty. Raises NoResponse if the connection is closed."""
         if self._transport is None:
-            raise NoAnswer("EOF", broken=True, unanswered=True)
+            raise NoResponse("EOF", broken=True, unanswered=True)
         response = HTTPResponse(None if streams else self._body_max_bytes)
-        self._response, self._streams, self._failure = response, streams, None
-        self._loop.call_soon(self._write, encoded_request)
+        self._response, self._is_streamed, self._failure = response, streams, None
+        self._loop.call_soon(self._write_request, encoded_request)
         return response
 
-    def _write(self, encoded_request: bytes) -> None:
+    def _write_request(self, encoded_request: bytes) -> None:
         """Called at the end of the event loop's iteration: writes in a row wake the kernel and the server less often.
 
         Over TLS that saves a third of the CPU of a request (docs/decisions/http-client.md).
@@ -148,8 +148,8 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(encoded_request)
 
-    async def _wait(self) -> None:
-        """Return when bytes or the end of the response have arrived. Raises NoAnswer."""
+    async def _wait_for_data(self) -> None:
+        """Return when bytes or the end of the response have arrived. Raises NoResponse."""
         if self._failure is None:
             self._waiter = self._loop.create_future()
             try:
@@ -165,10 +165,11 @@ class Connection(asyncio.Protocol):
             raise self._failure
 
     def _wake(self) -> None:
+        """Let the caller in `_wait_for_data` go on, if there is one."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, failure: NoAnswer) -> None:
+    def _fail(self, failure: NoResponse) -> None:
         """End the request in progress with `failure`, unless it has failed before, and close the connection."""
         if self._failure is None:
             self._failure = failure
@@ -176,4 +177,5 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _expire(self) -> None:
-        self._fail(NoAnswer(network_errors.TIMED_OUT))
+        """Fail the request in progress, whose time limit is over."""
+        self._fail(NoResponse(network_errors.TIMED_OUT))

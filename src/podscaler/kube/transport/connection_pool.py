@@ -28,7 +28,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
-        self._dialing = 0
+        self._dialing_count = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._retired: set[Connection] = set()
 
@@ -37,7 +37,7 @@ class Pool:
         """The number of connections that serve a request."""
         return len(self._busy)
 
-    def find_idle(self) -> Connection | None:
+    def take_idle(self) -> Connection | None:
         """An idle connection that is still usable, now in use; None if there is none."""
         now_s = self._loop.time()
         while self._idle:
@@ -50,22 +50,22 @@ class Pool:
 
     async def acquire(self) -> Connection:
         """An idle connection, or a new one if there is none; waits at CONNECTIONS. Raises what `dial` raises."""
-        while (connection := self.find_idle()) is None:
-            if len(self._busy) + self._dialing < CONNECTIONS:
+        while (connection := self.take_idle()) is None:
+            if len(self._busy) + self._dialing_count < CONNECTIONS:
                 return await self.dial_new()
-            await self._wait()
+            await self._wait_for_connection()
         return connection
 
     async def dial_new(self) -> Connection:
         """A new connection, in use. Raises what `dial` raises."""
-        self._dialing += 1
+        self._dialing_count += 1
         try:
             connection = await self._dial()
         except BaseException:
-            self._wake()
+            self._wake_next()
             raise
         finally:
-            self._dialing -= 1
+            self._dialing_count -= 1
         self._busy.add(connection)
         return connection
 
@@ -79,7 +79,7 @@ class Pool:
             self._drop_old()
             self._idle.append(connection)
         if self._waiters:
-            self._wake()
+            self._wake_next()
 
     def retire(self) -> None:
         """Use none of the existing connections for another request."""
@@ -98,18 +98,18 @@ class Pool:
         if self._idle and self._loop.time() - self._idle[0].idle_since_s >= KEEP_ALIVE_S:
             self._idle.popleft().close()
 
-    async def _wait(self) -> None:
-        """Return when a connection may be free; a cancelled caller passes its turn on."""
+    async def _wait_for_connection(self) -> None:
+        """Return when a connection may be free; a caller that is cancelled after it was woken wakes the next one."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._wake()
+                self._wake_next()
             raise
 
-    def _wake(self) -> None:
+    def _wake_next(self) -> None:
         """Let the first caller that still waits in `acquire` go on."""
         while self._waiters:
             waiter = self._waiters.popleft()

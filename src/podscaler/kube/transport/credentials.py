@@ -48,7 +48,7 @@ class ClientCertificates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoCredentials:
-    """No Authorization header: for client certificates, and for servers that authenticate nobody."""
+    """No Authorization header: for client certificates, and for servers without authentication."""
 
     async def authorization(self) -> str | None:
         """None: there is no header."""
@@ -100,7 +100,7 @@ class TokenFile:
         If that fails, the last token stays in use. Raises UsageError if no token has been read yet.
         """
         if self._clock.monotonic_s() >= self._fresh_until_s:
-            await self._read()
+            await self._read_token()
         return self._header
 
     def renew_after_401(self, authorization: str | None) -> bool:
@@ -115,7 +115,7 @@ class TokenFile:
         self._fresh_until_s = float("-inf")
         return True
 
-    async def _read(self) -> None:
+    async def _read_token(self) -> None:
         """Read the file; a failure is logged if there is a token already. Raises UsageError if there is none."""
         self._read_at_s = self._clock.monotonic_s()
         try:

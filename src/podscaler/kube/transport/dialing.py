@@ -20,7 +20,7 @@ import aiohappyeyeballs
 from podscaler.kube.transport import network_errors, tunnel
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.connection import Connection
-from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.network_errors import NoResponse
 from podscaler.kube.transport.proxies import DEFAULT_PORTS
 from podscaler.kube.transport.tunnel import ProxyTunnel
 
@@ -33,7 +33,7 @@ DEAD_AFTER_MS = 45_000
 KEEP_ALIVE_IDLE_S = 30
 KEEP_ALIVE_INTERVAL_S = 5
 KEEP_ALIVE_PROBES = 3
-"""How many keep-alive probes without an answer close a connection: together with the idle time DEAD_AFTER_MS."""
+"""How many keep-alive probes without a response close a connection: together with the idle time DEAD_AFTER_MS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class ServerAddress:
 
 
 def parse_address(url: str) -> ServerAddress:
-    """The address in a URL: `https://host` has the port 443."""
+    """The address in a URL that is checked already: `https://host` has the port 443."""
     parts = urlsplit(url)
-    port = parts.port or DEFAULT_PORTS[parts.scheme]
-    user = None if parts.username is None else unquote(parts.username)
-    return ServerAddress(
-        parts.scheme, parts.hostname or "", port, user, unquote(parts.password or "") if user else None
-    )
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
+    if parts.username is None:
+        return ServerAddress(parts.scheme, host, port)
+    user, password = unquote(parts.username), unquote(parts.password or "")  # may be empty: `http://:secret@proxy`
+    return ServerAddress(parts.scheme, host, port, user, password)
 
 
 def needs_absolute_targets(config: Config) -> bool:
@@ -80,7 +80,7 @@ def proxy_authorization(proxy: ServerAddress) -> str | None:
 
 
 async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
-    """A new connection; `context` is None for plain HTTP. Raises NoAnswer."""
+    """A new connection; `context` is None for plain HTTP. Raises NoResponse."""
     server = parse_address(config.server)
     connection = Connection(server.address, config.body_max_bytes)
     try:
@@ -112,30 +112,45 @@ async def _connect_directly(
 async def _connect_through_proxy(
     connection: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
-    """Connect through a proxy, and hand the asyncio transport to `connection`. Raises OSError, EOFError, NoAnswer."""
-    loop, server = asyncio.get_running_loop(), parse_address(config.server)
-    proxy_tunnel = await _open_proxy(proxy)
-    if not needs_absolute_targets(config):
-        if proxy.scheme.startswith("socks5"):
-            credentials = None if proxy.user is None else (proxy.user, proxy.password or "")
-            await tunnel.connect_socks(proxy_tunnel, server.host, server.port, credentials=credentials)
+    """Connect through a proxy, and hand the asyncio transport to `connection`.
+
+    Raises OSError, EOFError, UnicodeError and NoResponse, and closes the connection to the proxy then.
+    """
+    server = parse_address(config.server)
+    proxy_tunnel = await _connect_to_proxy(proxy)
+    try:
+        if not needs_absolute_targets(config):
+            await _connect_tunnel(proxy_tunnel, server, proxy)
+        if context is None:
+            transport: asyncio.Transport | None = proxy_tunnel.transport
+            proxy_tunnel.transport.set_protocol(connection)
         else:
-            await tunnel.connect_http(proxy_tunnel, server.address, proxy.address, proxy_authorization(proxy))
-    transport: asyncio.Transport | None = proxy_tunnel.transport
-    if context is not None:
-        name = config.tls_server_name or server.host
-        transport = await loop.start_tls(
-            proxy_tunnel.transport, connection, context, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S
-        )
-    else:
-        proxy_tunnel.transport.set_protocol(connection)
-    if transport is None:
-        raise EOFError
+            transport = await asyncio.get_running_loop().start_tls(
+                proxy_tunnel.transport,
+                connection,
+                context,
+                server_hostname=config.tls_server_name or server.host,
+                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+            )
+        if transport is None:  # the proxy closed the connection during the handshake
+            raise EOFError
+    except BaseException:
+        proxy_tunnel.close()
+        raise
     connection.connection_made(transport)
 
 
-async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
-    """A connection to the proxy, over TLS if its scheme is `https`. Raises NoAnswer."""
+async def _connect_tunnel(proxy_tunnel: ProxyTunnel, server: ServerAddress, proxy: ServerAddress) -> None:
+    """Let the proxy connect to the server. Raises EOFError, UnicodeError, NoResponse."""
+    if proxy.scheme.startswith("socks5"):
+        credentials = None if proxy.user is None else (proxy.user, proxy.password or "")
+        await tunnel.connect_socks(proxy_tunnel, server.host, server.port, credentials=credentials)
+    else:
+        await tunnel.connect_http(proxy_tunnel, server.address, proxy.address, proxy_authorization(proxy))
+
+
+async def _connect_to_proxy(proxy: ServerAddress) -> ProxyTunnel:
+    """A connection to the proxy, over TLS if its scheme is `https`. Raises NoResponse."""
     try:
         context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
         _, proxy_tunnel = await asyncio.get_running_loop().create_connection(
@@ -146,12 +161,12 @@ async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
             ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S if context else None,
         )
     except OSError as error:
-        raise NoAnswer(f"proxyconnect tcp: {network_errors.of_dial(error, proxy.address).cause}") from error
+        raise NoResponse(f"proxyconnect tcp: {network_errors.of_dial(error, proxy.address).cause}") from error
     return proxy_tunnel
 
 
 async def _socket_to(address: ServerAddress) -> socket.socket:
-    """A connected socket; the addresses of both families are tried in turn. Raises OSError."""
+    """A connected socket; the addresses of both families are tried alternately. Raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(

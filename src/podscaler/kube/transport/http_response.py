@@ -83,7 +83,7 @@ class HTTPResponse:
                 raise ValueError("the head of the response is too long")
 
     def feed_end(self) -> None:
-        """The connection is closed. Raises EOFError if the response is not complete."""
+        """Note that the connection is closed. Raises EOFError if the response is not complete."""
         if self._ends_with_connection:
             self.is_complete = True
         if not self.is_complete:
@@ -122,6 +122,7 @@ class HTTPResponse:
             if self._inflate.eof:
                 self._inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
             try:
+                # a byte more than allowed is an error, so that no input is left over; 0 is no limit
                 inflated = self._inflate.decompress(
                     data, 0 if self._body_max_bytes is None else self._body_max_bytes + 1
                 )

@@ -1,7 +1,7 @@
 """Sends HTTP/1.1 requests on a pool of kept-alive connections: the Transport over real connections.
 
-`connect` makes it from a Config. It uses plain asyncio connections: what an API server's client needs of HTTP is
-little, and a general library spends four fifths of its time on the rest. Rules:
+`client.connect`, the adapter and the command line make one. It uses plain asyncio connections: what an API server's
+client needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
@@ -23,7 +23,7 @@ from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.connection import Connection
 from podscaler.kube.transport.connection_pool import Pool
 from podscaler.kube.transport.http_response import HTTPResponse
-from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.network_errors import NoResponse
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 
 GZIP = b"Accept-Encoding: gzip\r\n"
@@ -45,7 +45,7 @@ class HttpTransport:
     """Sends requests over a pool of connections, by the module's rules; a Transport (`podscaler.kube.transport`).
 
     Args:
-        config: the server, and the credentials asked before each request.
+        config: the server, and the credentials, which are read before each request.
         context: None for plain HTTP.
         user_agent: sent with every request.
         pem: the client certificate and key in `context`; None if there is no client certificate.
@@ -59,34 +59,35 @@ class HttpTransport:
         self._context = context
         self._pool = Pool(self._dial)
         self._pem = pem
-        self._prefix = _prefix(config)
-        self._shared_by_all = _shared_headers(config, user_agent)
-        self._shared_by_requests = self._shared_by_all + (GZIP if config.compression else b"")
-        self._authorization: tuple[str | None, bytes] = (None, b"")  # the last header's value, and its line encoded
+        self._target_prefix = _target_prefix(config)
+        self._stream_header_lines = _shared_headers(config, user_agent)
+        self._request_header_lines = self._stream_header_lines + (GZIP if config.compression else b"")
+        self._last_authorization: str | None = None
+        self._authorization_line = b""  # the encoded header of `_last_authorization`
 
     async def request(self, request: Request) -> Response:
         """The response. Raises TransportError."""
         try:
-            authorization = await self._credentials()
-            response = await self._send(request, authorization)
+            authorization = await self._read_credentials()
+            response = await self._send_pooled(request, authorization)
             if response.status == 401 and self._config.credentials.renew_after_401(authorization):
-                response = await self._send(request, await self._credentials())
+                response = await self._send_pooled(request, await self._read_credentials())
             return response
-        except NoAnswer as error:
+        except NoResponse as error:
             raise self.failure(request, error) from error
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """The response as it arrives; entering and reading may raise TransportError."""
         try:
-            opened = await self._open(request)
-        except NoAnswer as error:
+            response_stream = await self._open_stream(request)
+        except NoResponse as error:
             raise self.failure(request, error) from error
         try:
-            yield opened
+            yield response_stream
         finally:
-            opened.close()
-            self._pool.release(opened.connection)
+            response_stream.close()
+            self._pool.release(response_stream.connection)
 
     @property
     def connections_in_use(self) -> int:
@@ -98,14 +99,14 @@ class HttpTransport:
         self._pool.close()
         await asyncio.sleep(0)  # asyncio closes the sockets in its next iteration
 
-    async def _credentials(self) -> str | None:
-        """The Authorization header for a request; None for none. A renewed client certificate is used from now on."""
+    async def _read_credentials(self) -> str | None:
+        """The Authorization header, or None; a renewed client certificate is used from now on. Raises NoResponse."""
         try:
             if self._config.certificates is not None:
                 await self._renew_certificate(await self._config.certificates.pem())
             return await self._config.credentials.authorization()
         except UsageError as error:
-            raise NoAnswer(f"getting credentials: {error}") from error
+            raise NoResponse(f"getting credentials: {error}") from error
 
     async def _renew_certificate(self, pem: bytes | None) -> None:
         """Use a client certificate for new connections, if it is another one than before. Raises UsageError."""
@@ -115,10 +116,10 @@ class HttpTransport:
         self._pem = pem
         self._pool.retire()
 
-    async def _send(self, request: Request, authorization: str | None) -> Response:
-        """Send a request on a pooled connection; the whole response. Raises NoAnswer."""
-        encoded_request = self._encode(request, authorization, self._shared_by_requests)
-        connection = self._pool.find_idle() or await self._acquire(request.timeout_s)
+    async def _send_pooled(self, request: Request, authorization: str | None) -> Response:
+        """Send a request on a pooled connection; the whole response. Raises NoResponse."""
+        encoded_request = self._encode(request, authorization, self._request_header_lines)
+        connection = self._pool.take_idle() or await self._acquire(request.timeout_s)
         try:
             response = await self._exchange(connection, encoded_request, request)
         finally:
@@ -126,10 +127,10 @@ class HttpTransport:
         return Response(response.status, response.headers, response.body())
 
     async def _exchange(self, connection: Connection, encoded_request: bytes, request: Request) -> HTTPResponse:
-        """The response on this connection, or on a new one (rule 4). Raises NoAnswer."""
+        """The response on this connection, or on a new one (rule 4). Raises NoResponse."""
         try:
             return await connection.send(encoded_request, request.timeout_s)
-        except NoAnswer as error:
+        except NoResponse as error:
             was_kept = connection.request_count > 0  # a new connection that the server closes is an error
             if not (was_kept and error.unanswered and error.broken and request.method == "GET"):
                 raise
@@ -140,23 +141,24 @@ class HttpTransport:
             self._pool.release(new_connection)
 
     async def _acquire(self, timeout_s: float | None) -> Connection:
-        """A connection of the pool, at the latest after `timeout_s` (None: no limit). Raises NoAnswer."""
+        """A connection of the pool, at the latest after `timeout_s` (None: no limit). Raises NoResponse."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._pool.acquire()
         except TimeoutError as error:
-            raise NoAnswer(network_errors.TIMED_OUT) from error
+            raise NoResponse(network_errors.TIMED_OUT) from error
 
     async def _dial(self) -> Connection:
+        """A new connection, with the client certificate of now. Raises NoResponse."""
         return await dialing.dial(self._config, self._context)
 
-    async def _open(self, request: Request) -> "_HttpStream":
-        """Send a request; its response once the head has arrived, with the connection in use. Raises NoAnswer."""
-        authorization = await self._credentials()
+    async def _open_stream(self, request: Request) -> "_HttpStream":
+        """Send a request; its response once the head has arrived, with the connection in use. Raises NoResponse."""
+        authorization = await self._read_credentials()
         connection = await self._acquire(HEADERS_TIMEOUT_S)
         timer = connection.expire_in(HEADERS_TIMEOUT_S)
         try:
-            response = await connection.send_streamed(self._encode(request, authorization, self._shared_by_all))
+            response = await connection.send_streamed(self._encode(request, authorization, self._stream_header_lines))
         except BaseException:
             self._pool.release(connection)
             raise
@@ -166,19 +168,20 @@ class HttpTransport:
             self._config.credentials.renew_after_401(authorization)
         return _HttpStream(self, connection, request, response)
 
-    def _encode(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
-        """The bytes of a request; `shared` are the headers that all requests have. Raises NoAnswer."""
-        if authorization != self._authorization[0]:
-            self._authorization = (authorization, _header("Authorization", authorization or ""))
-        head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared
+    def _encode(self, request: Request, authorization: str | None, shared_lines: bytes) -> bytes:
+        """The bytes of a request; `shared_lines` are the headers that all requests have. Raises NoResponse."""
+        if authorization != self._last_authorization:
+            self._authorization_line = _header_line("Authorization", authorization or "")
+            self._last_authorization = authorization
+        head = f"{request.method} {self._target_prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared_lines
         if authorization is not None:
-            head += self._authorization[1]
+            head += self._authorization_line
         header_lines = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
         if request.body is None:
             return head + f"{header_lines}\r\n".encode("latin-1")
         return head + f"{header_lines}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
 
-    def failure(self, request: Request, error: NoAnswer) -> TransportError:
+    def failure(self, request: Request, error: NoResponse) -> TransportError:
         """The error of a request that got no response."""
         return TransportError(request, server=self.server, cause=error.cause, broken=error.broken)
 
@@ -221,11 +224,11 @@ class _HttpStream:
         try:
             while chunks := await self.connection.read_chunks():
                 yield chunks
-        except NoAnswer as error:
+        except NoResponse as error:
             raise self._owner.failure(self._request, error) from error
 
 
-def _prefix(config: Config) -> str:
+def _target_prefix(config: Config) -> str:
     """What precedes the path in the request line: the whole server if a proxy reads it, else the server's path."""
     server = config.server
     if dialing.needs_absolute_targets(config):
@@ -239,11 +242,11 @@ def _shared_headers(config: Config, user_agent: str) -> bytes:
     if config.proxy and dialing.needs_absolute_targets(config):
         authorization = dialing.proxy_authorization(dialing.parse_address(config.proxy))
         headers += [("Proxy-Authorization", authorization)] if authorization else []
-    return b"".join(_header(name, header) for name, header in (*headers, *config.headers))
+    return b"".join(_header_line(name, header) for name, header in (*headers, *config.headers))
 
 
-def _header(name: str, value: str) -> bytes:
-    """One header line. Raises NoAnswer for a value with control characters."""
+def _header_line(name: str, value: str) -> bytes:
+    """One header line. Raises NoResponse for a value with control characters."""
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        raise NoAnswer(f'net/http: invalid header field value for "{name}"')
+        raise NoResponse(f'net/http: invalid header field value for "{name}"')
     return f"{name}: {value}\r\n".encode()

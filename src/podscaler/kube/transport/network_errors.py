@@ -1,6 +1,6 @@
 """Converts errors of connections into the texts of Go's HTTP client: `dial tcp 10.0.0.1:443: i/o timeout`.
 
-`transport.dialing` and `transport.connection` raise NoAnswer with these texts; users read them in conditions and
+`transport.dialing` and `transport.connection` raise NoResponse with these texts; users read them in conditions and
 events, and operators search for them.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 4); the texts of Go's packages net, crypto/tls
@@ -24,12 +24,12 @@ ERRNO_TEXTS = {
 CERTIFICATE_TEXTS = dict.fromkeys((7, 18, 19, 20, 21), "certificate signed by unknown authority") | dict.fromkeys(
     (9, 10), "certificate has expired or is not yet valid"
 )
-"""Texts by OpenSSL's verification codes (X509_V_ERR_*)."""
+"""Texts by OpenSSL's verification codes (X509_V_ERR_*): 7 and 18 to 21 are about signers, 9 and 10 about dates."""
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 """The text of a request that exceeded its time limit."""
 
 
-class NoAnswer(Exception):
+class NoResponse(Exception):
     """A request that got no response.
 
     Args:
@@ -45,27 +45,27 @@ class NoAnswer(Exception):
         self.unanswered = unanswered
 
 
-def of_dial(error: BaseException, address: str) -> NoAnswer:
+def of_dial(error: BaseException, address: str) -> NoResponse:
     """The error of a connection to `address` (`host:port`) that could not be made because of `error`."""
     match error:
         case socket.gaierror():
-            return NoAnswer(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
+            return NoResponse(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
         case ssl.SSLCertVerificationError():
             certificate_text = CERTIFICATE_TEXTS.get(error.verify_code)
-            return NoAnswer(f"tls: failed to verify certificate: x509: {certificate_text or error.verify_message}")
+            return NoResponse(f"tls: failed to verify certificate: x509: {certificate_text or error.verify_message}")
         case ssl.SSLError():
-            return NoAnswer(f"tls: {error.strerror or error.reason or error}")
+            return NoResponse(f"tls: {error.strerror or error.reason or error}")
         case TimeoutError() if error.errno is None:
-            return NoAnswer(f"dial tcp {address}: i/o timeout")
+            return NoResponse(f"dial tcp {address}: i/o timeout")
         case ConnectionAbortedError() | EOFError():
-            return NoAnswer("tls: the handshake was not finished: EOF")
+            return NoResponse("tls: the handshake was not finished: EOF")
         case OSError():
-            return NoAnswer(f"dial tcp {address}: connect: {_errno_text(error)}")
+            return NoResponse(f"dial tcp {address}: connect: {_errno_text(error)}")
         case _:
-            return NoAnswer(str(error) or type(error).__name__)
+            return NoResponse(str(error) or type(error).__name__)
 
 
-def of_read(error: BaseException | None, address: str, *, unanswered: bool) -> NoAnswer:
+def of_read(error: BaseException | None, address: str, *, unanswered: bool) -> NoResponse:
     """The error of an established connection that ended too early.
 
     Args:
@@ -74,13 +74,13 @@ def of_read(error: BaseException | None, address: str, *, unanswered: bool) -> N
         unanswered: whether no byte of the response had arrived.
     """
     if error is None:
-        return NoAnswer("EOF" if unanswered else "unexpected EOF", broken=True, unanswered=unanswered)
+        return NoResponse("EOF" if unanswered else "unexpected EOF", broken=True, unanswered=unanswered)
     if isinstance(error, ssl.SSLError):
-        return NoAnswer(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=unanswered)
+        return NoResponse(f"tls: {error.strerror or error.reason or error}", broken=True, unanswered=unanswered)
     if isinstance(error, OSError):
         broken = error.errno in (errno.ECONNRESET, errno.EPIPE)
-        return NoAnswer(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=unanswered)
-    return NoAnswer(str(error) or type(error).__name__, broken=True, unanswered=unanswered)
+        return NoResponse(f"read tcp {address}: {_errno_text(error)}", broken=broken, unanswered=unanswered)
+    return NoResponse(str(error) or type(error).__name__, broken=True, unanswered=unanswered)
 
 
 def _errno_text(error: OSError) -> str:

@@ -41,24 +41,25 @@ def from_environment(server: str) -> str | None:
     Loopback addresses and localhost never have a proxy. Raises UsageError for a bad URL.
     """
     parts = urlsplit(server)
-    name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
-    proxy_address = _variable(name)
+    variable_name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
+    proxy_address = _variable(variable_name)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
     if not proxy_address or _is_exempt(host, port):
         return None
     try:
         return parse(proxy_address)
     except ValueError as error:
-        raise UsageError(f"the environment's {name}: {error}") from error
+        raise UsageError(f"the environment's {variable_name}: {error}") from error
 
 
 def _variable(name: str) -> str:
+    """The environment's value of a variable, in upper or lower case; empty if neither is set."""
     return os.environ.get(name) or os.environ.get(name.lower()) or ""
 
 
 def _is_exempt(host: str, port: int) -> bool:
     """Whether a host needs no proxy: it is this machine, or an entry of NO_PROXY covers it."""
-    address = _address(host)
+    address = _find_ip_address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     entries = (entry.strip().lower() for entry in _variable("NO_PROXY").split(","))
@@ -75,11 +76,11 @@ def _covers(entry: str, host: str, port: int, address: ipaddress.IPv4Address | i
         return True
     if "/" in entry:
         return address is not None and _in_network(entry, address)
-    name, entry_port = _split(entry)
+    name, entry_port = _split_port(entry)
     if entry_port and entry_port != str(port):
         return False
     if address is not None:
-        return _address(name) == address
+        return _find_ip_address(name) == address
     if name.startswith("*."):
         name = name[1:]
     if name.startswith("."):
@@ -95,7 +96,7 @@ def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
         return False
 
 
-def _split(entry: str) -> tuple[str, str]:
+def _split_port(entry: str) -> tuple[str, str]:
     """Host and port of an entry; the port is empty if it has none. `[::1]:80` and `::1` are IPv6 addresses."""
     if entry.startswith("["):
         name, _, port_text = entry[1:].partition("]")
@@ -106,7 +107,7 @@ def _split(entry: str) -> tuple[str, str]:
     return name, port
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _find_ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """The IP address in a host; None if it is a name."""
     try:
         return ipaddress.ip_address(host)

@@ -1,6 +1,6 @@
 """Runs calls with the same key that overlap in time only once (Go's singleflight).
 
-Discovery, metrics queries, credential plugins and the history store share their requests with it.
+Discovery, queries of metrics, credential plugins and the history store share their requests with it.
 """
 
 import asyncio

@@ -28,13 +28,13 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 @dataclass(slots=True)
-class Count:
+class RequestCount:
     """The number of requests sent so far."""
 
     requests: int = 0
 
 
-COUNT: ContextVar[Count | None] = ContextVar("requests", default=None)
+REQUEST_COUNT: ContextVar[RequestCount | None] = ContextVar("requests", default=None)
 """The counter of the running sync's requests; None if requests are not counted."""
 
 
@@ -61,7 +61,7 @@ class TracedTransport(WrappedTransport):
         """As in Transport. Raises TransportError."""
         if not trace.get_current_span().is_recording():
             return await self._transport.request(request)
-        count = COUNT.get()
+        count = REQUEST_COUNT.get()
         if count is not None:
             count.requests += 1
         with self._tracer.start_as_current_span(
@@ -79,7 +79,7 @@ def _attributes(request: Request, server: str) -> dict[str, str]:
     """The span's attributes, without query and body: users read traces who may not read selectors and objects."""
     attributes = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
     group = METRICS_GROUP.match(request.path)
-    return attributes | ({"podscaler.metrics.metrics_apis": group.group(1)} if group else {})
+    return attributes | ({"podscaler.metrics.api": group.group(1)} if group else {})
 
 
 def _with_trace(request: Request) -> Request:

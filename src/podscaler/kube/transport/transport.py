@@ -1,7 +1,8 @@
-"""Defines the Transport protocol: sends a request to an API server, returns its response whole or as a stream of lines.
+"""Defines the Transport protocol: sends requests to a server, returns a response whole or as a stream of lines.
 
-`client.client` is the only caller. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is
-the fake that passes the same contract tests. Rules of every transport:
+`client.client` sends requests to API servers through it; `podscaler.adapter` and `podscaler.sources` use it for other
+HTTP servers, too. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is the fake that
+passes the same contract tests. Rules of every transport:
 
 1. A response of any status is returned; only the lack of a response is a TransportError.
 2. Paths and queries are sent exactly as given (they are escaped already).

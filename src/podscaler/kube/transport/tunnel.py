@@ -10,9 +10,9 @@ import asyncio
 from typing import cast
 
 from podscaler.kube.transport.http_response import HTTPResponse
-from podscaler.kube.transport.network_errors import NoAnswer
+from podscaler.kube.transport.network_errors import NoResponse
 
-HELLO_MAX_BYTES = 1 << 16
+PROXY_HEAD_MAX_BYTES = 1 << 16
 """The longest head of an HTTP proxy's response."""
 
 # the numbers of SOCKS5
@@ -21,6 +21,8 @@ NO_AUTHENTICATION, PASSWORD_AUTHENTICATION = 0, 2
 SOCKS_CONNECT, ADDRESS_BY_NAME = 1, 3
 ADDRESS_BYTES = {1: 4, 4: 16}
 """The length of an address by its SOCKS5 type: IPv4, IPv6."""
+NAME_MAX_BYTES = 255
+"""The longest host, user name and password, whose lengths are sent as one byte."""
 SOCKS_ERRORS = {
     1: "general SOCKS server failure",
     2: "connection not allowed by ruleset",
@@ -37,7 +39,7 @@ class ProxyTunnel(asyncio.Protocol):
     """A connection to a proxy; reading raises EOFError if the proxy closes it."""
 
     def __init__(self) -> None:
-        self.transport = cast(asyncio.Transport, None)
+        self.transport = cast(asyncio.Transport, None)  # set by asyncio before the tunnel is used
         self._unread = b""
         self._is_closed = False
         self._waiter: asyncio.Future[None] | None = None
@@ -51,16 +53,16 @@ class ProxyTunnel(asyncio.Protocol):
         self.transport.abort()
 
     async def read_exactly(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """The next `count` bytes. Raises EOFError."""
         while len(self._unread) < count:
             await self._wait_for_data()
         received, self._unread = self._unread[:count], self._unread[count:]
         return received
 
     async def read_until(self, end: bytes) -> bytes:
-        """The next bytes up to and with `end`. Raises ValueError after HELLO_MAX_BYTES without it."""
+        """The next bytes up to and with `end`. Raises ValueError after PROXY_HEAD_MAX_BYTES without it, EOFError."""
         while end not in self._unread:
-            if len(self._unread) > HELLO_MAX_BYTES:
+            if len(self._unread) > PROXY_HEAD_MAX_BYTES:
                 raise ValueError("the proxy's answer is too long")
             await self._wait_for_data()
         return await self.read_exactly(self._unread.index(end) + len(end))
@@ -93,12 +95,16 @@ class ProxyTunnel(asyncio.Protocol):
             self._waiter = None
 
     def _wake(self) -> None:
+        """Let the caller in `_wait_for_data` go on, if there is one."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
 async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorization: str | None) -> None:
-    """Have an HTTP proxy forward to `server` by CONNECT; both are `host:port`. Raises NoAnswer and EOFError."""
+    """Have an HTTP proxy forward to `server` by CONNECT; both are `host:port`.
+
+    Raises NoResponse and EOFError; the caller closes the tunnel then.
+    """
     lines = [f"CONNECT {server} HTTP/1.1", f"Host: {server}"]
     if authorization:
         lines.append(f"Proxy-Authorization: {authorization}")
@@ -107,43 +113,48 @@ async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorizati
     try:
         response.feed(await tunnel.read_until(b"\r\n\r\n"))
     except ValueError as error:
-        raise NoAnswer(f"proxyconnect tcp: {error}") from error
+        raise NoResponse(f"proxyconnect tcp: {error}") from error
     if response.status != 200:
-        tunnel.close()
-        raise NoAnswer(f"proxyconnect tcp: the proxy {proxy} answered CONNECT with status {response.status}")
+        raise NoResponse(f"proxyconnect tcp: the proxy {proxy} answered CONNECT with status {response.status}")
 
 
 async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
     """Have a SOCKS5 proxy forward to `host`, which the proxy resolves, as with Go's client.
 
-    `credentials` are user and password. Raises NoAnswer, and EOFError if the proxy closes the connection.
+    `credentials` are user and password. Raises NoResponse, UnicodeError for a host that is no name, and EOFError if the
+    proxy closes the connection; the caller closes the tunnel then.
     """
     methods = bytes([NO_AUTHENTICATION, PASSWORD_AUTHENTICATION] if credentials else [NO_AUTHENTICATION])
     tunnel.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
     version, method = await tunnel.read_exactly(2)
     if version != SOCKS_VERSION:
-        raise NoAnswer("socks connect tcp: the proxy does not speak SOCKS5")
+        raise NoResponse("socks connect tcp: the proxy does not speak SOCKS5")
     if method == PASSWORD_AUTHENTICATION and credentials:
-        await _log_in(tunnel, *credentials)
+        await _authenticate(tunnel, *credentials)
     elif method != NO_AUTHENTICATION:
-        raise NoAnswer("socks connect tcp: no acceptable authentication methods")
+        raise NoResponse("socks connect tcp: no acceptable authentication methods")
     name = host.encode("idna")
-    tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)]) + name + port.to_bytes(2))
+    if len(name) > NAME_MAX_BYTES:
+        raise NoResponse("socks connect tcp: FQDN too long")
+    request = bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)])  # 0: reserved
+    tunnel.write(request + name + port.to_bytes(2))
     _, reply, _, address_type = await tunnel.read_exactly(4)
     if reply:
-        raise NoAnswer(f"socks connect tcp: {SOCKS_ERRORS.get(reply, f'unknown code {reply}')}")
-    length = (
-        (await tunnel.read_exactly(1))[0] if address_type == ADDRESS_BY_NAME else ADDRESS_BYTES.get(address_type, 0)
-    )
-    await tunnel.read_exactly(length + 2)  # the address and the port from which the proxy connects
+        raise NoResponse(f"socks connect tcp: {SOCKS_ERRORS.get(reply, f'unknown code {reply}')}")
+    # skip the address and the port (2 bytes) from which the proxy connects
+    if address_type == ADDRESS_BY_NAME:
+        (length,) = await tunnel.read_exactly(1)
+    else:
+        length = ADDRESS_BYTES.get(address_type, 0)
+    await tunnel.read_exactly(length + 2)
 
 
-async def _log_in(tunnel: ProxyTunnel, user: str, password: str) -> None:
-    """Log in at a SOCKS5 proxy (RFC 1929, version 1). Raises NoAnswer, EOFError."""
+async def _authenticate(tunnel: ProxyTunnel, user: str, password: str) -> None:
+    """Log in at a SOCKS5 proxy (RFC 1929, version 1). Raises NoResponse, EOFError."""
     name, secret = user.encode(), password.encode()
-    if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
-        raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
+    if not 0 < len(name) <= NAME_MAX_BYTES or not 0 < len(secret) <= NAME_MAX_BYTES:
+        raise NoResponse("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
     tunnel.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
     _, status = await tunnel.read_exactly(2)
     if status:
-        raise NoAnswer("socks connect tcp: username/password authentication failed")
+        raise NoResponse("socks connect tcp: username/password authentication failed")

@@ -36,8 +36,8 @@ class CronSource:
         self._settings = parse_settings(config, CronSettings)
         self._clock = config.clock
         self._zone = _zone(self._settings.time_zone)
-        local_time = self._now()
-        if self._next(self._settings.start, local_time) == self._next(self._settings.end, local_time):
+        local_time = self._local_time()
+        if self._next_time(self._settings.start, local_time) == self._next_time(self._settings.end, local_time):
             raise InvalidSource("start and end are at the same time")
 
     @property
@@ -47,17 +47,18 @@ class CronSource:
 
     async def read(self) -> Number:
         """The value of now."""
-        local_time = self._now()
-        is_inside = self._next(self._settings.end, local_time) < self._next(self._settings.start, local_time)
+        local_time = self._local_time()
+        is_inside = self._next_time(self._settings.end, local_time) < self._next_time(self._settings.start, local_time)
         return self._settings.inside_value if is_inside else self._settings.outside_value
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _now(self) -> datetime:
+    def _local_time(self) -> datetime:
+        """The time in the time zone of the schedule, without the fraction of the second."""
         return datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC).astimezone(self._zone)
 
-    def _next(self, expression: str, local_time: datetime) -> datetime:
+    def _next_time(self, expression: str, local_time: datetime) -> datetime:
         """The next time of an expression, in UTC. Raises InvalidSource if there is none."""
         if len(expression.split()) != 5:
             raise InvalidSource(f"the cron expression {expression} does not have five fields")

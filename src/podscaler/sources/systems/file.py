@@ -59,7 +59,7 @@ class FileSource:
 
     def _read_file(self) -> Number:
         """The number in the file; blocks. Raises InvalidSource, InvalidValue and OSError."""
-        path = _resolved(self._folder, self._settings.path)
+        path = _resolve_below(self._folder, self._settings.path)
         with ExitStack() as files:
             descriptor = _open_below(self._folder.resolve(), path, files)
             file_status = os.fstat(descriptor)
@@ -71,15 +71,15 @@ class FileSource:
             return json_path.number_in(os.read(descriptor, SIZE_MAX_BYTES), self._path)
 
     def _check_age(self, modified_at_ns: int) -> None:
-        """Raises InvalidValue for a file that is too old."""
+        """Raise InvalidValue for a file that is too old."""
         age_s = (self._clock.now_ns() - modified_at_ns) // NANOSECONDS
         limit_s = self._settings.max_age_seconds
         if limit_s is not None and age_s > limit_s:
             raise InvalidValue(f"the file is stale: it was written {age_s} s ago, more than {limit_s} s")
 
 
-def _resolved(folder: Path, name: str) -> Path:
-    """The path of the file relative to the folder, links followed. Raises InvalidSource if it is not below."""
+def _resolve_below(folder: Path, name: str) -> Path:
+    """The path of the file relative to the resolved folder, links followed. Raises InvalidSource if it is not below."""
     root = folder.resolve()
     target = (root / name).resolve()
     if not target.is_relative_to(root) or target == root:

@@ -2,8 +2,9 @@
 
 `podscaler.sources.source_types` finds HttpSource by `spec.http` of a MetricSource. A new setting: a field of
 HttpSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
-The age of a response is not known: an old value is not detected. Caches are told to ask the server
-(Cache-Control: no-cache).
+
+The age of a response is not known: an old value is not detected. Requests have Cache-Control: no-cache, so that
+caches ask the server.
 """
 
 import msgspec

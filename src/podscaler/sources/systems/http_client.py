@@ -1,6 +1,6 @@
 """Sends the HTTP requests of the sources `prometheus` and `http`: GET and POST with checked URLs and headers.
 
-Rules:
+A source makes a WebClient, and closes it. Rules:
 
 1. Redirects are not followed, and proxies of the environment are not used.
 2. Link-local addresses, and addresses of a cloud's metadata service, are refused, as a literal and after DNS: such a
@@ -72,7 +72,7 @@ class WebClient:
         Raises SourceError for a status of 300 and more and for a long body, TimeoutError, and aiohttp's errors.
         """
         async with self._open_session().get(self.url, allow_redirects=False) as response:
-            return await _body(response)
+            return await _read_body(response)
 
     async def post_form(self, url: URL, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Status and body of the response to a form, sent with POST, also of an error.
@@ -80,7 +80,7 @@ class WebClient:
         Raises SourceError for a redirect and for a long body, TimeoutError, and aiohttp's errors.
         """
         async with self._open_session().post(url, data=form, allow_redirects=False) as response:
-            return response.status, await _body(response, are_errors_read=True)
+            return response.status, await _read_body(response, reads_errors=True)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -186,11 +186,11 @@ def _authorization(credentials: Mapping[str, str]) -> dict[str, str]:
     return {}
 
 
-async def _body(response: aiohttp.ClientResponse, *, are_errors_read: bool = False) -> bytes:
-    """The body. Raises SourceError for a redirect, for an error status unless those are read, and for a long body."""
+async def _read_body(response: aiohttp.ClientResponse, *, reads_errors: bool = False) -> bytes:
+    """The body. Raises SourceError for a redirect, for an error status unless `reads_errors`, and for a long body."""
     if 300 <= response.status < 400:
         raise SourceError(f"the server responds with a redirect ({response.status}), which is not followed")
-    if response.status >= 400 and not are_errors_read:
+    if response.status >= 400 and not reads_errors:
         raise SourceError(f"the server responds with status {response.status}")
     body = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):

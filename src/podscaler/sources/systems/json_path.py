@@ -151,7 +151,7 @@ def _wrap_query(query: JSONPathQuery, steps: _Steps) -> int:
 
 
 def _wrap_expression(expression: Expression, steps: _Steps) -> int:
-    """As `_wrap_query`, for the queries in an expression of a filter."""
+    """As `_wrap_query`, for the queries in an expression of a filter, by the classes of expressions in the library."""
     if isinstance(expression, FilterQuery):
         return 1 + _wrap_query(expression.query, steps)
     if isinstance(expression, FunctionExtension):
@@ -161,8 +161,9 @@ def _wrap_expression(expression: Expression, steps: _Steps) -> int:
     for name in ("expression", "left", "right"):  # the operands of `!`, and of comparisons, `&&` and `||`
         operand = getattr(expression, name, None)
         if isinstance(operand, Expression):
-            setattr(expression, name, counted := _counted_root(operand, steps))
-            parts += _wrap_expression(counted, steps)
+            counted_operand = _counted_root(operand, steps)
+            setattr(expression, name, counted_operand)
+            parts += _wrap_expression(counted_operand, steps)
     return parts
 
 
@@ -202,14 +203,14 @@ def number_in(body: bytes, path: JsonPath | None) -> Number:
         raise InvalidValue("the text is not UTF-8") from None
     if path is None:
         return metric_numbers.number_of(body_text)
-    values = path.find_two(_parsed(body_text))
+    values = path.find_two(_parse_json(body_text))
     if len(values) != 1:
         raise InvalidValue(f"jsonPath selects {'several values' if values else 'no value'}, not one")
     return metric_numbers.number_of(values[0])
 
 
-def _parsed(json_text: str) -> Any:
-    """JSON as data. Raises InvalidValue."""
+def _parse_json(json_text: str) -> Any:
+    """The data in a text in JSON. Raises InvalidValue."""
     try:
         return json.loads(json_text)
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ class KafkaSource:
 
     async def read(self) -> Number:
         """The lag of the consumer group in all partitions of the topic. Raises InvalidValue, and aiokafka's errors."""
-        admin, consumer = await self._connected()
+        admin, consumer = await self._get_clients()
         topic = self._settings.topic
         topics = await admin.describe_topics([topic])
         partitions = [TopicPartition(topic, partition["partition"]) for partition in topics[0]["partitions"]]
@@ -74,7 +74,7 @@ class KafkaSource:
             return end - begin if self._settings.offset_reset_policy == "Earliest" else 0
         return max(0, end - max(committed, begin))  # messages before `begin` are deleted
 
-    async def _connected(self) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
+    async def _get_clients(self) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
         """The two clients, connected now if they are not: only the consumer reads the offsets of a topic."""
         if self._admin is None:
             self._admin = AIOKafkaAdminClient(**self._client_arguments)

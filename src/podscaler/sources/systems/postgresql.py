@@ -2,7 +2,7 @@
 
 The query runs as `SELECT * FROM (query) LIMIT 2` in a prepared statement: it is a single statement, and a large result
 is not transferred. The transaction is read-only, and the server ends the query at the time limit. A function that the
-query calls runs with the permissions of the role; give the role no more than SELECT.
+query calls runs with the permissions of the role; the role should have no more than SELECT.
 `podscaler.sources.source_types` finds PostgresqlSource by `spec.postgresql` of a MetricSource. A new setting: a field
 of PostgresqlSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
 

@@ -68,17 +68,17 @@ class PrometheusSource:
         status, body = await self._web.post_form(self._url, self._form)
         try:
             response = msgspec.json.decode(body, type=_Response)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise SourceError(f"the response (status {status}) is not that of Prometheus' API") from None
         if response.status != "success" or response.data is None:
             raise SourceError(f"the query failed (status {status}): {response.error_type}: {response.error}")
-        return self._value(response.data)
+        return self._number_in(response.data)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._web.close()
 
-    def _value(self, response_data: _Data) -> Number:
+    def _number_in(self, response_data: _Data) -> Number:
         """The number in a result of the API. Raises InvalidValue."""
         match response_data.result_type, response_data.result:
             case "scalar", [_, sample]:

@@ -73,7 +73,7 @@ class RedisSource:
 
     async def read(self) -> Number:
         """The length, the lag, or the pending messages. Raises InvalidValue without that group, and redis' errors."""
-        redis, stream = self._client(), self._settings.stream
+        redis, stream = self._get_client(), self._settings.stream
         if stream is None:
             return int(await redis.llen(self._settings.list))
         if stream.count == "Length":
@@ -89,7 +89,7 @@ class RedisSource:
         if self._redis is not None:
             await self._redis.aclose()
 
-    def _client(self) -> Redis:
+    def _get_client(self) -> Redis:
         """The client, which is made by the first read, and connects when it is used."""
         if self._redis is None:
             tls = self._tls or TLSSettings()
