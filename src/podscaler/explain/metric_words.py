@@ -1,6 +1,7 @@
 """Phrases for a metric: its name, its value, its target.
 
-Called by `sentence` and `metric_steps`.
+Called by `sentence` and `metric_steps`. A new Outcome that changes nothing: an entry in `_NO_CHANGE_REASONS`; a new
+type of metric: a case in `name`, and one in `target` if its target is for each pod.
 """
 
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading

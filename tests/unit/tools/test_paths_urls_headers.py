@@ -117,7 +117,7 @@ CHECKED_CLIENTS = {
     "dashboard/report_folder.py:ReportFolder.read": "a name of letters, digits, `_`, `.`, `-` in one folder; no links",
     "dashboard/security.py:OwnAddress.__init__": "flags, compared with headers",
     "dashboard/server.py:DashboardServer.start": "flags",
-    "dashboard/server.py:DashboardServer._static": "constants",
+    "dashboard/server.py:DashboardServer._serve_file": "constants",
     "observe/object_reader.py:ObjectReader._add_target": "escaped (urls); object_name; a kind that discovery lists",
     "observe/object_reader.py:ObjectReader._list": "constants, and the namespace of a cached object, escaped (urls)",
     "kube/client/client.py:Client._write_request": "content types are constants",

@@ -2,7 +2,8 @@
 
 `podscaler migrate` checks it before it creates some. Two signs count: a status that a controller wrote recently, and a
 kube-controller-manager that renews its Lease. Neither is proof: statuses that do not change are seldom written, and a
-kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more.
+kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more. A
+further sign: a function beside `_has_writer`, in the tuple of `find_doubt`.
 """
 
 import logging

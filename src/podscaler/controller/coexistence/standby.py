@@ -68,7 +68,7 @@ class WriteGate:
             return DRY_RUN
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
-        reason = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
+        reason = self._find_competitor(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
         self._has_allowed_writes = self._has_allowed_writes or not reason
         return reason
 
@@ -93,7 +93,7 @@ class WriteGate:
             return []
         return [self._advice(self._other_controllers.found)]
 
-    def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+    def _find_competitor(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Which other controller blocks writes (rule 2); empty if none does.
 
         Logs when this changes for any autoscaler.

@@ -1,7 +1,8 @@
 """Stores the histories of autoscalers in ConfigMaps, so that decisions continue after a restart or a change of leader.
 
-The reconciler calls `find` and `keep`, which work in memory (except for the first read of each ConfigMap), and `store`,
-which writes at once; `run` writes in the background. Rules:
+`podscaler.controller.assembly` makes one, and the controller runs it. The reconciler calls `find` and `keep`, which
+work in memory (except for the first read of each ConfigMap), and `store`, which writes at once; `run` writes in the
+background. Rules:
 
 1. An entry is not overwritten before it was read.
 2. A rescale is written before the scale is. Rescales of one ConfigMap that come while a request is on its way, or less
@@ -102,11 +103,11 @@ class ConfigMapHistoryStore(HistoryStore):
         self._reads: SingleFlight[tuple[str, int], None] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
         self._heartbeat_at_s: float | None = None
-        self._failing: dict[str, str] = {}
+        self._failing: dict[str, str] = {}  # the last error of each ConfigMap whose last request failed
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """As HistoryStore. Raises StatusError."""
-        record = (await self._map(history_maps.map_of(key))).claim(key, uid)
+        record = (await self._get_map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
             return None
         return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
@@ -154,10 +155,13 @@ class ConfigMapHistoryStore(HistoryStore):
         by_map: dict[str, set[Key]] = {}
         for key in keys:
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
-        maps = [(self._loaded[name], keys_of_map) for name, keys_of_map in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
-        saves = [self._save(loaded_map, keys_of_map, writer) for loaded_map, keys_of_map in maps]
-        if maps and all(await asyncio.gather(*saves)):
+        saves = [
+            self._save(self._loaded[name], keys_of_map, writer)
+            for name, keys_of_map in by_map.items()
+            if name in self._loaded
+        ]
+        if saves and all(await asyncio.gather(*saves)):
             await self._write_heartbeat(writer, is_last=True)
 
     def drop(self, key: Key) -> None:
@@ -178,12 +182,12 @@ class ConfigMapHistoryStore(HistoryStore):
         """Write all records with the instants that syncs renewed, and a heartbeat that says that they are complete."""
         if not self._has_been_allowed:
             return
-        maps = list(self._loaded.values())
-        await timeouts.end(*(loaded_map.batch.task for loaded_map in maps if loaded_map.batch is not None))
+        loaded_maps = list(self._loaded.values())
+        await timeouts.end(*(loaded_map.batch.task for loaded_map in loaded_maps if loaded_map.batch is not None))
         saved = await asyncio.gather(
-            *(self._save(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in maps)
+            *(self._save(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in loaded_maps)
         )
-        if all(saved) and any(loaded_map.stored for loaded_map in maps):
+        if all(saved) and any(loaded_map.stored for loaded_map in loaded_maps):
             await self._write_heartbeat(self._writer, is_last=True)
 
     def _may_write(self) -> bool:
@@ -205,7 +209,7 @@ class ConfigMapHistoryStore(HistoryStore):
             if any(loaded_map.stored for loaded_map in self._loaded.values()):
                 await self._write_heartbeat(self._writer)
 
-    async def _map(self, name: str) -> StoredMap:
+    async def _get_map(self, name: str) -> StoredMap:
         """The ConfigMap, read at its first use. Raises StatusError; after a failure without a read for RETRY_READ_S."""
         while not self._is_current(name):
             failed_at_s, error = self._read_failures.get(name, (0.0, None))
@@ -299,7 +303,7 @@ class ConfigMapHistoryStore(HistoryStore):
         """
         for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._records_to_write(loaded_map, keys, exact_keys, writer)
-            entries = loaded_map.entries(records)
+            entries = loaded_map.prepare_entries(records)
             if not entries:
                 return True
             loaded_map.written_at_s = self._clock.monotonic_s()
@@ -327,25 +331,26 @@ class ConfigMapHistoryStore(HistoryStore):
             if latest is None:
                 continue
             is_exact = key in exact_keys
-            name = writer if is_exact else self._writer
-            record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
+            record_writer = writer if is_exact else self._writer
+            record = stored_map.record_of(latest, record_writer, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
             if loaded_map.needs_write(key, record, is_exact=is_exact):
                 changed_records[key] = record
+        # other tasks ran meanwhile, which may have dropped autoscalers
         return {key: record for key, record in changed_records.items() if key in loaded_map.latest}
 
     async def _drop_unclaimed(self) -> None:
         """Delete records of autoscalers that no sync has looked up and that are too old to matter (rule 5)."""
         for loaded_map in list(self._loaded.values()):
-            if self._unreachable(loaded_map):
+            if self._find_unreachable(loaded_map):
                 try:
                     await self._load(loaded_map.name)
                 except StatusError as error:
                     self._log_failure(loaded_map.name, error)
                     continue
                 if self._is_current(loaded_map.name):
-                    loaded_map.expire(self._unreachable(loaded_map))
+                    loaded_map.expire(self._find_unreachable(loaded_map))
 
-    def _unreachable(self, loaded_map: StoredMap) -> list[str]:
+    def _find_unreachable(self, loaded_map: StoredMap) -> list[str]:
         """The data keys of unclaimed records whose instants are before every window that may read them (rule 5)."""
         now_ns = self._clock.now_ns()
         oldest_read_ns = now_ns - self._reach_ns
@@ -378,8 +383,10 @@ class ConfigMapHistoryStore(HistoryStore):
         level = logging.DEBUG if self._failing else logging.WARNING
         self._failing[name] = str(error)
         is_forbidden = isinstance(error, StatusError) and error.code == 403
-        log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if is_forbidden else "")
+        log.log(
+            level, "histories are kept in memory only: %s%s", error, self._permission_hint() if is_forbidden else ""
+        )
 
-    def _hint(self) -> str:
+    def _permission_hint(self) -> str:
         verbs = "get, patch and create"
         return f' (grant {verbs} on "configmaps" in the namespace {self._maps.namespace}, or use --history=memory)'

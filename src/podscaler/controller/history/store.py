@@ -3,7 +3,7 @@ nothing.
 
 The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
 rescale is written; the controller runs `run` in the background. `podscaler.controller.history.config_map_store` stores
-histories in the cluster.
+histories in the cluster. Which store a controller has is decided in `podscaler.controller.assembly`.
 """
 
 from collections.abc import Sequence

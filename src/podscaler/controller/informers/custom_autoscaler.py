@@ -41,13 +41,13 @@ def with_quantities(autoscaler: Any) -> Any:
     spec = (autoscaler.get("spec") or {}) if isinstance(autoscaler, dict) else {}
     for metric in spec.get("metrics") or ():
         for source in METRIC_SOURCES:
-            _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITY_FIELDS)
+            _stringify_numbers((metric.get(source) or {}).get("target") or {}, QUANTITY_FIELDS)
     for scaling_rules in (spec.get("behavior") or {}).values():
-        _make_texts(scaling_rules or {}, ("tolerance",))
+        _stringify_numbers(scaling_rules or {}, ("tolerance",))
     return autoscaler
 
 
-def _make_texts(fields: dict[str, Any], names: tuple[str, ...]) -> None:
+def _stringify_numbers(fields: dict[str, Any], names: tuple[str, ...]) -> None:
     """Replace the numbers of these fields by strings, in place: `{"value": 5}` becomes `{"value": "5"}`."""
     for name in names:
         if isinstance(fields.get(name), int | float):

@@ -29,7 +29,7 @@ WAITING = "WaitingForHandover"
 
 
 class MigrationOrigin(NamedTuple):
-    """The autoscaler that another one was made from: the flag of its kind, its name and its uid."""
+    """The autoscaler that another one of the namespace was made from: its `AutoscalerKind.flag`, name and uid."""
 
     kind: str
     name: str

@@ -17,7 +17,8 @@
    was replaced by ours before.
 
 Writes before the first list count from the API server's timestamp, later ones from when they were observed: the clocks
-of two machines need not agree for that.
+of two machines need not agree for that. A manager that is no controller is added to IGNORED_PREFIXES, one that counts
+by its first write (rule 2) to `_is_known`.
 """
 
 import logging
@@ -258,12 +259,12 @@ class OtherControllers:
     def _note_write(self, competitors: dict[str, _Competitor], write: StatusWrite, own_write_ns: int) -> None:
         """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
         now_s, competitor = self._clock.monotonic_s(), competitors.get(write.manager)
-        if competitor is None:
+        if competitor is None:  # its first write that is observed: by the API server's timestamp before the first list
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
             is_replaced = age_s > RECENT_S and own_write_ns > write.at_ns
             competes = not is_replaced and _is_known(write.manager)
             competitors[write.manager] = _Competitor(write.at_ns, now_s - age_s, competes)
-        elif write.at_ns > competitor.stamped_ns:
+        elif write.at_ns > competitor.stamped_ns:  # a new write; otherwise something else of the object changed
             interval_s = now_s - competitor.observed_s
             if interval_s <= RECENT_S:
                 self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS_MAX)).append(interval_s)

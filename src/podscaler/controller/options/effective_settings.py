@@ -127,7 +127,10 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
     maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
         try:
-            await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
+            if settings.history_namespace is None:
+                await _remove_settings(maps, settings)
+            else:
+                await _write_settings(maps, settings)
         except LeadershipLost:
             return  # the next leader publishes
         except StatusError as error:
@@ -139,13 +142,15 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
             return
 
 
-async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
+async def _write_settings(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Write the settings. Raises StatusError, LeadershipLost."""
-    published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
+    published = _Published(
+        version=__version__, manager=settings.field_manager, emulate=settings.emulate, flags=settings.flags
+    )
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
 
-async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
+async def _remove_settings(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Remove what a process of the same field manager published. Raises StatusError, LeadershipLost."""
     try:
         contents = await maps.read(history_maps.NAME)
@@ -210,7 +215,7 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
         arguments = [argument for container in containers for argument in (*container.command, *container.args)]
         if not arguments:
             return None
-        flags = dict(_flags(arguments))
+        flags = dict(_parse_flags(arguments))
         decision = core_settings.from_flags(flags)
     except TransportError:
         raise
@@ -220,7 +225,7 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
     return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}", BUILT_IN)
 
 
-def _flags(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _parse_flags(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Name and value of each flag that concerns autoscalers, from `--name=value` and `--name value`."""
     for index, argument in enumerate(arguments):
         name, separator, value_text = argument.removeprefix("--").partition("=")

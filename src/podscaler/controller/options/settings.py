@@ -29,7 +29,7 @@ REACTING_TICK_MAX_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """One value for each flag of kube-controller-manager, with its default.
+    """The values of kube-controller-manager's flags about autoscalers, and of podscaler's own, with their defaults.
 
     Attributes:
         concurrent_syncs: `--concurrent-horizontal-pod-autoscaler-syncs`, workers in parallel.

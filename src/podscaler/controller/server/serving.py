@@ -1,7 +1,8 @@
 """Serves /metrics, /healthz and /readyz of the controller over HTTP.
 
 `podscaler controller` and `podscaler up` start it on --metrics-bind-address. Its responses contain no secrets. With
-delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do.
+delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do. A
+further endpoint: a method, and its path in `Endpoints._respond`.
 """
 
 import asyncio

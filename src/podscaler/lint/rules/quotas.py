@@ -1,7 +1,7 @@
 """Lint rules about replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
 
-`podscaler.lint.rulebook` lists the rules. The usage of other pods of the namespace, and quotas with scopes, are not
-counted: each finding is certain, but not every conflict is found.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes. The usage of other pods of the namespace, and
+quotas with scopes, are not counted: each finding is certain, but not every conflict is found.
 
 Source: the documentation of ResourceQuota.
 """
