@@ -186,7 +186,7 @@ class WorkAssignment:
     def open(self) -> None:
         """Allow syncs, now that all autoscalers and pods are listed, and queue the autoscalers of this process."""
         self._is_open = True
-        self.begin(every_key)
+        self.queue_registered(every_key)
 
     def is_mine(self, key: Key) -> bool:
         """Whether this process syncs the autoscaler now."""
@@ -209,7 +209,7 @@ class WorkAssignment:
         self._states.unregister(key, uid)
         self._uncount(key)
 
-    def begin(self, belongs: KeyFilter) -> None:
+    def queue_registered(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
 
         Their first syncs are spread evenly, FIRST_RATE_PER_S or more a second, over one sync period at most. The first
@@ -238,7 +238,7 @@ class WorkAssignment:
         for key in self._states.registered(belongs):
             self._count(key)
         self.has_begun.set()
-        self.begin(belongs)
+        self.queue_registered(belongs)
 
     async def on_stopped_leading(self, belongs: KeyFilter) -> None:
         """Hand over the autoscalers of a lease before its release; syncs and writes lasting too long are cancelled."""

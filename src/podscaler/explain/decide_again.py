@@ -65,5 +65,11 @@ def recorded_facts(sync: RecordedSync, flags: Settings) -> DecisionFacts:
     annotations = sync.line.hpa.metadata.annotations or {}
     wire = failure_policy.with_annotations(_SPEC.decode(sync.line.hpa.spec), annotations)
     return DecisionFacts(
-        wire, sync.spec.namespace, sync.spec.name, sync.observation, sync.prior_history, sync.now_ns, flags
+        wire=wire,
+        namespace=sync.spec.namespace,
+        name=sync.spec.name,
+        observation=sync.observation,
+        prior_history=sync.prior_history,
+        now_ns=sync.now_ns,
+        flags=flags,
     )

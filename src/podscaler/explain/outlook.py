@@ -130,5 +130,15 @@ def _history_after(trace: Trace, limits: Limits) -> History:
 
 def _spec_of(trace: Trace) -> Spec:
     """A spec with the limits of the trace; names, target and metrics are empty, because limits do not need them."""
-    least, most = trace.min_replicas, trace.max_replicas
-    return Spec("", "", "", "", "", least, most, metrics=(), scales_on_others=False, behavior=trace.behavior)
+    return Spec(
+        key="",
+        namespace="",
+        name="",
+        reference="",
+        target_fault="",
+        min_replicas=trace.min_replicas,
+        max_replicas=trace.max_replicas,
+        metrics=(),
+        scales_on_others=False,
+        behavior=trace.behavior,
+    )

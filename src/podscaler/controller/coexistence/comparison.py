@@ -73,6 +73,7 @@ class _Comparison:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
+        syncs: our last syncs in which a scale was read, the newest last.
         suspected: the difference at the last sync, which the next one may confirm; empty if there was no difference.
         logged: the difference that was logged last; empty if no difference was logged.
         has_differed: whether a verdict was ever DIFFERENT.

@@ -88,10 +88,10 @@ class WriteGate:
             self.is_dry_run
             or self._other_controllers is None
             or self._policy != REFUSE
-            or not self._other_controllers.is_everywhere
+            or not self._other_controllers.competes_everywhere
         ):
             return []
-        return [self._advice(self._other_controllers.found)]
+        return [self._advice(self._other_controllers.all_competing)]
 
     def _find_competitor(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Which other controller blocks writes (rule 2); empty if none does.
@@ -100,8 +100,8 @@ class WriteGate:
         """
         if self._other_controllers is None or self._policy == IGNORE:
             return ""
-        active = self._other_controllers.competing(autoscaler.key, has_change=has_change)
-        active_anywhere = self._other_controllers.found
+        active = self._other_controllers.update_competing(autoscaler.key, has_change=has_change)
+        active_anywhere = self._other_controllers.all_competing
         if active_anywhere != self._logged_names:
             self._log_change(active_anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""

@@ -94,14 +94,14 @@ class ConfigMapHistoryStore(HistoryStore):
         self._without_slot = without_slot
         self._is_held = is_held
         self._has_been_allowed = not is_held()
-        self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
+        self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)  # no decision reads instants that are longer ago
         self._loaded: dict[str, StoredMap] = {}
         self._heartbeats: dict[str, Heartbeat] = {}
         self._obsolete_writers: set[str] = set()
         self._generation = 0
-        self._read_generations: dict[str, int] = {}
+        self._read_generations: dict[str, int] = {}  # the generation in which each ConfigMap was read last
         self._reads: SingleFlight[tuple[str, int], None] = SingleFlight()
-        self._read_failures: dict[str, tuple[float, StatusError]] = {}
+        self._read_failures: dict[str, tuple[float, StatusError]] = {}  # when, in monotonic s, and the error
         self._heartbeat_at_s: float | None = None
         self._failing: dict[str, str] = {}  # the last error of each ConfigMap whose last request failed
 
@@ -157,7 +157,7 @@ class ConfigMapHistoryStore(HistoryStore):
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
         writer = f"{self._writer}{HANDED_OVER}"
         saves = [
-            self._save(self._loaded[name], keys_of_map, writer)
+            self._write_touched(self._loaded[name], keys_of_map, writer)
             for name, keys_of_map in by_map.items()
             if name in self._loaded
         ]
@@ -176,7 +176,7 @@ class ConfigMapHistoryStore(HistoryStore):
             await self._clock.sleep(HELD_POLL_S)
         while True:
             await self._clock.sleep(TICK_S)
-            await self._tick()
+            await self._write_due()
 
     async def close(self) -> None:
         """Write all records with the instants that syncs renewed, and a heartbeat that says that they are complete."""
@@ -185,7 +185,7 @@ class ConfigMapHistoryStore(HistoryStore):
         loaded_maps = list(self._loaded.values())
         await timeouts.end(*(loaded_map.batch.task for loaded_map in loaded_maps if loaded_map.batch is not None))
         saved = await asyncio.gather(
-            *(self._save(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in loaded_maps)
+            *(self._write_touched(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in loaded_maps)
         )
         if all(saved) and any(loaded_map.stored for loaded_map in loaded_maps):
             await self._write_heartbeat(self._writer, is_last=True)
@@ -195,7 +195,7 @@ class ConfigMapHistoryStore(HistoryStore):
         self._has_been_allowed = self._has_been_allowed or not self._is_held()
         return self._has_been_allowed
 
-    async def _tick(self) -> None:
+    async def _write_due(self) -> None:
         """Write the ConfigMaps whose changes are due, and once a HEARTBEAT_S the heartbeat of this process."""
         now_s = self._clock.monotonic_s()
         due_maps = [
@@ -203,7 +203,7 @@ class ConfigMapHistoryStore(HistoryStore):
             for loaded_map in self._loaded.values()
             if loaded_map.is_urgent or now_s - loaded_map.written_at_s >= LAZY_S
         ]
-        await asyncio.gather(*(self._save(due_map) for due_map in due_maps))
+        await asyncio.gather(*(self._write_touched(due_map) for due_map in due_maps))
         if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
             if any(loaded_map.stored for loaded_map in self._loaded.values()):
@@ -261,10 +261,10 @@ class ConfigMapHistoryStore(HistoryStore):
         async with loaded_map.lock:
             batch, loaded_map.batch = loaded_map.batch, None
             loaded_map.batched_at_s = self._clock.monotonic_s()
-            if batch is not None and not await self._write(loaded_map, batch.keys):
+            if batch is not None and not await self._try_write(loaded_map, batch.keys):
                 loaded_map.is_urgent = True
 
-    async def _save(self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), writer: str = "") -> bool:
+    async def _write_touched(self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), writer: str = "") -> bool:
         """Write what changed in a ConfigMap; returns whether nothing is left to write.
 
         Records of `exact_keys` are written even if only an instant differs, and then with `writer`.
@@ -273,12 +273,12 @@ class ConfigMapHistoryStore(HistoryStore):
             was_urgent, loaded_map.is_urgent = loaded_map.is_urgent, False
             is_saved = False
             try:
-                is_saved = await self._write(loaded_map, loaded_map.touched.union(exact_keys), exact_keys, writer)
+                is_saved = await self._try_write(loaded_map, loaded_map.touched.union(exact_keys), exact_keys, writer)
             finally:
                 loaded_map.is_urgent = loaded_map.is_urgent or (was_urgent and not is_saved)
             return is_saved
 
-    async def _write(
+    async def _try_write(
         self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), writer: str = ""
     ) -> bool:
         """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
@@ -286,7 +286,7 @@ class ConfigMapHistoryStore(HistoryStore):
         loaded_map.touched -= keys
         is_written = False
         try:
-            is_written = await self._update(loaded_map, keys, exact_keys, writer)
+            is_written = await self._write_with_retries(loaded_map, keys, exact_keys, writer)
         except (StatusError, LeadershipLost) as error:
             self._log_failure(loaded_map.name, error)
         finally:
@@ -294,12 +294,12 @@ class ConfigMapHistoryStore(HistoryStore):
                 loaded_map.retry(keys)
         return is_written
 
-    async def _update(
+    async def _write_with_retries(
         self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
     ) -> bool:
         """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
 
-        Arguments as in `_write`.
+        Arguments as in `_try_write`.
         """
         for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._records_to_write(loaded_map, keys, exact_keys, writer)

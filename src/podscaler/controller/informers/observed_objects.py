@@ -2,6 +2,7 @@
 
 Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use, and its JSON if the
 controller records its syncs to a file; a cached autoscaler is the whole object, because a write of its status sends it.
+A further field of pods that decisions read: in `api.typed.pods`, `observation.Pod` and `api_conversion.pod`.
 
 Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """

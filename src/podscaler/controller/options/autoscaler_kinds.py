@@ -57,11 +57,7 @@ class AutoscalerKind:
 
 
 HPA = AutoscalerKind(
-    flag="hpa",
-    group="autoscaling",
-    version="v2",
-    kind="HorizontalPodAutoscaler",
-    plural="horizontalpodautoscalers",
+    flag="hpa", group="autoscaling", version="v2", kind="HorizontalPodAutoscaler", plural="horizontalpodautoscalers"
 )
 POD_AUTOSCALER = AutoscalerKind(
     flag="podautoscaler",

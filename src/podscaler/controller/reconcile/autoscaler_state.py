@@ -5,7 +5,8 @@ The controller registers and forgets autoscalers; a sync reads and changes the s
 * The history (recommendations, scale events) and the last error: from the first sync that reads a scale until a sync
   finds the autoscaler deleted. An autoscaler that is deleted and created again before that keeps them. The history that
   an earlier process stored (`podscaler.controller.history.store`) is added when a scale is read.
-* The registration, the selector and the facts about the target: from the watch's addition until its deletion.
+* The registration, the selector and what else syncs note about the target: from the watch's addition until its
+  deletion.
 * The version of the last status write: until the cache has it (`podscaler.controller.informers.consistency`).
 * The failures in a row: until a sync succeeds. A sync whose status write got no response, or that was skipped because
   of a stale cache, has no result: it is repeated after FIRST_RETRY_S, doubled each time, instead of a whole period
@@ -250,7 +251,7 @@ class AutoscalerStates:
                 self.register(key)
 
     def _drop_target(self, state: AutoscalerState) -> None:
-        """Drop the facts about the target that syncs have read."""
+        """Drop what syncs have noted about the target."""
         self._drop_selector(state)
         self.set_conflicting(state, frozenset())
         state.leave_standby()

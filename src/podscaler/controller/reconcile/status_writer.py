@@ -68,7 +68,7 @@ class StatusWriter:
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
-            version = await put(self._client, autoscaler, latest)
+            version = await put_status(self._client, autoscaler, latest)
         except StatusError as error:
             state.note_failed_write(error)
             return error
@@ -142,7 +142,7 @@ def _are_same_json(old: Any, new: Any, name: str = "") -> bool:
     return False
 
 
-async def put(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+async def put_status(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
     """Send the status to the API server; returns the new resourceVersion of the object, empty if the response has none.
 
     The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.

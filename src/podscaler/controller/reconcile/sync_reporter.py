@@ -106,7 +106,7 @@ class SyncReporter:
         current_replicas = sync.autoscaler.wire.status.current_replicas
         steps = decision.trace.metrics
         durations_s = sync.observed.durations_s or (0.0,) * len(steps)  # empty if no metric was queried
-        for step, query_s in zip(steps, durations_s, strict=False):
+        for step, query_s in zip(steps, durations_s, strict=False):  # no steps if the decision failed before
             action, error = _metric_outcome(step, current_replicas)
             self._telemetry.metric_computed(action.value, error.value, metric_type=step.type, duration_s=query_s)
 

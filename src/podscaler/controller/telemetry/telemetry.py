@@ -92,10 +92,10 @@ class Telemetry:
         )
         self._shown_desired: dict[Key, int] = {}
         # cached: looking up the labels costs more than counting
-        self._reconciled = cache(
+        self._reconciliation_series = cache(
             lambda *labels: (self._reconciliations.labels(*labels), self._reconciliation_s.labels(*labels))
         )
-        self._computed = cache(
+        self._computation_series = cache(
             lambda *labels: (self._computations.labels(*labels), self._computation_s.labels(*labels))
         )
         self._stale_skips = Counter(
@@ -106,11 +106,11 @@ class Telemetry:
         )
 
         self._panics = _panic_counter(self.registry)
-        self._responses = _failure_response_counter(self.registry)
+        self._failure_responses = _failure_response_counter(self.registry)
 
     def failure_response(self, response: FailureResponse) -> None:
         """A failure policy applied in a sync."""
-        self._responses.labels(response.value).inc()
+        self._failure_responses.labels(response.value).inc()
 
     def sync_panicked(self, duration_s: float) -> None:
         """A sync failed by a bug; kube-controller-manager's counters have that as an internal error."""
@@ -123,13 +123,13 @@ class Telemetry:
 
     def reconciled(self, action: ActionLabel, error: ErrorLabel, duration_s: float) -> None:
         """One reconciliation ended."""
-        counter, histogram = self._reconciled(action, error)
+        counter, histogram = self._reconciliation_series(action, error)
         counter.inc()
         histogram.observe(duration_s)
 
     def metric_computed(self, action: ActionLabel, error: ErrorLabel, *, metric_type: str, duration_s: float) -> None:
         """The proposal of one metric was computed, or failed."""
-        counter, histogram = self._computed(action, error, metric_type)
+        counter, histogram = self._computation_series(action, error, metric_type)
         counter.inc()
         histogram.observe(duration_s)
 
