@@ -77,10 +77,7 @@ class Reactor:
     async def _queue_changed(
         self, namespace: str, autoscalers: Sequence[Autoscaler], queue_sync: Callable[[Key], None]
     ) -> None:
-        """Call `queue_sync` for those of the autoscalers of one namespace whose usage has changed.
-
-        An API error skips the namespace.
-        """
+        """Call `queue_sync` for those autoscalers of one namespace whose usage has changed; an API error skips all."""
         try:
             pod_metrics = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:

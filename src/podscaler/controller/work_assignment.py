@@ -215,7 +215,7 @@ class WorkAssignment:
         Their first syncs are spread evenly, FIRST_RATE_PER_S or more a second, over one sync period at most. The first
         key is the one after the key that was synced last, so that all are synced in turn if leases are lost often.
         """
-        if self._ownership is EVERYTHING:
+        if self._ownership is EVERYTHING:  # with an election `on_started_leading` sets it
             self.has_begun.set()
         keys = sorted(key for key in self._states.registered(belongs) if self.write_lease(key) is not None)
         if self.syncs.last_key is not None:
@@ -230,10 +230,7 @@ class WorkAssignment:
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
-        """Sync the autoscalers of a lease that was acquired.
-
-        The stored histories are read again, as another process may have written them.
-        """
+        """Sync the autoscalers of an acquired lease; stored histories are read again: others may have written them."""
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)

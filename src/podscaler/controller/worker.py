@@ -1,6 +1,7 @@
 """Takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
 
-The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. Rules:
+The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. A further outcome: in
+SyncOutcome, `process` and `_queue_next`. Rules:
 
 1. One autoscaler is never synced twice at the same time, whatever the number of concurrency slots.
 2. A failure that is a bug, in one sync, affects no other autoscaler; it is logged with its traceback and counted.
@@ -40,10 +41,7 @@ RESTART_DELAY_S = 1.0
 
 
 class SyncOutcome(Enum):
-    """How a sync ended: the autoscaler was deleted before, was synced or skipped, or was edited meanwhile.
-
-    `SyncWorker._queue_next` queues the next sync by it.
-    """
+    """How a sync ended: deleted before, synced or skipped, or edited meanwhile; `SyncWorker._queue_next` uses it."""
 
     GONE = "gone"
     SYNCED = "synced"

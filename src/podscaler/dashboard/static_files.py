@@ -1,7 +1,7 @@
 """Reads the files of the page from the package once, and serves them from memory.
 
 `podscaler.dashboard.server` looks up each path that is not one of its routes. Only files that were found in the folders
-at the start exist, so that no path leads out of them.
+at the start exist, so that no path leads out of them. A further type of file: in CONTENT_TYPES.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Writes the section of an explanation about limits: windows, policies, bounds, and the write of the scale.
 
-Called by `steps`.
+Called by `steps`. A further limit: a line in `_lines`, in the order of the computation.
 
 Source: docs/spec/decision.md 3.2 (Loop), 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """

@@ -112,7 +112,7 @@ CHECKED_CLIENTS = {
     "controller/leaderelection/lease.py:path": "names of Leases that the API server serves, and of flags",
     "controller/reconcile/autoscaler_state.py:AutoscalerState.note_status_write": _NUMBERS,
     "controller/coexistence/migration.py:Migrator._has_event": _OBJECT,
-    "controller/work_assignment.py:WorkAssignment.begin": _NUMBERS,
+    "controller/work_assignment.py:WorkAssignment.queue_registered": _NUMBERS,
     "controller/informers/scale_client.py:_path": "object_name; the other segments are of discovery",
     "dashboard/report_folder.py:ReportFolder.read": "a name of letters, digits, `_`, `.`, `-` in one folder; no links",
     "dashboard/security.py:OwnAddress.__init__": "flags, compared with headers",

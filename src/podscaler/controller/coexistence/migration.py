@@ -13,7 +13,8 @@ that was interrupted continues where it stopped:
 5. A HorizontalPodAutoscaler that was created loses the annotations of steps 2 and 3, once a controller of ours has had
    the time to read the history.
 
-So at every instant one of the two is managed, or (between 1 and 2, for as long as two requests take) none.
+So at every instant one of the two is managed, or (between 1 and 2, for as long as two requests take) none. A further
+step: in `migrate`, with a check of whether an interrupted migration has done it.
 """
 
 from collections.abc import Callable
@@ -88,10 +89,7 @@ class Migrator:
         return sorted((meta["namespace"], meta["name"]) for meta in (item["metadata"] for item in items))
 
     async def migrate(self, namespace: str, name: str) -> None:
-        """Migrate one autoscaler.
-
-        Raises UsageError (a sentence for the user), StatusError, and ValueError for an invalid failure policy.
-        """
+        """Migrate one autoscaler. Raises UsageError, StatusError, and ValueError for an invalid failure policy."""
         terms = self._terms
         source = await self._find(terms.source_kind, namespace, name)
         created = await self._find(terms.target_kind, namespace, name)

@@ -1,7 +1,7 @@
 """Decides whether the controller may write, or is on standby: then it decides and reports, but writes nothing.
 
 The reconciler calls `WriteGate.block_reason` after each decision, and again after a rescale was stored, right before it
-writes the scale. Rules:
+writes the scale. A further reason to block writes: a rule and a case of `block_reason`. Rules:
 
 1. A dry run never writes.
 2. While another controller is at work on a HorizontalPodAutoscaler
@@ -94,10 +94,7 @@ class WriteGate:
         return [self._advice(self._other_controllers.all_competing)]
 
     def _find_competitor(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
-        """Which other controller blocks writes (rule 2); empty if none does.
-
-        Logs when this changes for any autoscaler.
-        """
+        """Which other controller blocks writes (rule 2), empty if none; logs when that changes for any autoscaler."""
         if self._other_controllers is None or self._policy == IGNORE:
             return ""
         active = self._other_controllers.update_competing(autoscaler.key, has_change=has_change)

@@ -146,10 +146,7 @@ class ConfigMapHistoryStore(HistoryStore):
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """As HistoryStore.
-
-        The heartbeat that says that all records are complete follows only if every ConfigMap was written.
-        """
+        """As HistoryStore; the heartbeat that says that all records are complete follows only if they were written."""
         if not self._has_been_allowed:
             return
         by_map: dict[str, set[Key]] = {}
@@ -211,7 +208,7 @@ class ConfigMapHistoryStore(HistoryStore):
 
     async def _get_map(self, name: str) -> StoredMap:
         """The ConfigMap, read at its first use. Raises StatusError; after a failure without a read for RETRY_READ_S."""
-        while not self._is_current(name):
+        while not self._is_current(name):  # again if a new generation began during the read
             failed_at_s, error = self._read_failures.get(name, (0.0, None))
             if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
                 raise error
@@ -264,29 +261,32 @@ class ConfigMapHistoryStore(HistoryStore):
             if batch is not None and not await self._try_write(loaded_map, batch.keys):
                 loaded_map.is_urgent = True
 
-    async def _write_touched(self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), writer: str = "") -> bool:
+    async def _write_touched(
+        self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), exact_writer: str = ""
+    ) -> bool:
         """Write what changed in a ConfigMap; returns whether nothing is left to write.
 
-        Records of `exact_keys` are written even if only an instant differs, and then with `writer`.
+        Records of `exact_keys` are written even if only an instant differs, and have `exact_writer` as their writer.
         """
         async with loaded_map.lock:
             was_urgent, loaded_map.is_urgent = loaded_map.is_urgent, False
             is_saved = False
             try:
-                is_saved = await self._try_write(loaded_map, loaded_map.touched.union(exact_keys), exact_keys, writer)
+                keys = loaded_map.touched.union(exact_keys)
+                is_saved = await self._try_write(loaded_map, keys, exact_keys, exact_writer)
             finally:
                 loaded_map.is_urgent = loaded_map.is_urgent or (was_urgent and not is_saved)
             return is_saved
 
     async def _try_write(
-        self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), writer: str = ""
+        self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), exact_writer: str = ""
     ) -> bool:
         """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
         keys = frozenset(keys)
         loaded_map.touched -= keys
         is_written = False
         try:
-            is_written = await self._write_with_retries(loaded_map, keys, exact_keys, writer)
+            is_written = await self._write_with_retries(loaded_map, keys, exact_keys, exact_writer)
         except (StatusError, LeadershipLost) as error:
             self._log_failure(loaded_map.name, error)
         finally:
@@ -295,14 +295,14 @@ class ConfigMapHistoryStore(HistoryStore):
         return is_written
 
     async def _write_with_retries(
-        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], exact_writer: str
     ) -> bool:
         """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
 
         Arguments as in `_try_write`.
         """
         for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
-            records = await self._records_to_write(loaded_map, keys, exact_keys, writer)
+            records = await self._records_to_write(loaded_map, keys, exact_keys, exact_writer)
             entries = loaded_map.prepare_entries(records)
             if not entries:
                 return True
@@ -320,7 +320,7 @@ class ConfigMapHistoryStore(HistoryStore):
         raise AssertionError("the last attempt returns or raises")
 
     async def _records_to_write(
-        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], exact_writer: str
     ) -> dict[Key, HistoryRecord]:
         """The records that have to be written, of those of `keys` that this process still syncs."""
         changed_records: dict[Key, HistoryRecord] = {}
@@ -331,7 +331,7 @@ class ConfigMapHistoryStore(HistoryStore):
             if latest is None:
                 continue
             is_exact = key in exact_keys
-            record_writer = writer if is_exact else self._writer
+            record_writer = exact_writer if is_exact else self._writer
             record = stored_map.record_of(latest, record_writer, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
             if loaded_map.needs_write(key, record, is_exact=is_exact):
                 changed_records[key] = record

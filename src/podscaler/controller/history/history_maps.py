@@ -160,10 +160,7 @@ class HistoryMaps:
         return heartbeats
 
     async def _create(self, name: str, entries: Mapping[str, str]) -> str:
-        """Create the ConfigMap with these entries, text by data key; returns its resourceVersion.
-
-        Raises StatusError.
-        """
+        """Create the ConfigMap with these entries, text by data key; its resourceVersion. Raises StatusError."""
         metadata = {
             "name": name,
             "namespace": self.namespace,

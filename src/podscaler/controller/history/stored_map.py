@@ -1,7 +1,8 @@
 """Holds one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
 
 It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
-while it writes, so that the writes of a process never overtake each other.
+while it writes, so that the writes of a process never overtake each other. A further reason to write a record soon: in
+`StoredMap.keep`.
 """
 
 import asyncio
@@ -81,7 +82,7 @@ class StoredMap:
         record = self.unclaimed.pop(data_key, None)
         if record is None:
             return None
-        self.is_urgent = True
+        self.is_urgent = True  # so that the record soon has this process as its writer, or is removed
         if record.uid != uid:
             log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
             self.deleted.add(data_key)

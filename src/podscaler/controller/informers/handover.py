@@ -6,7 +6,8 @@ PodAutoscaler waits, which means that it is not synced and that an event reports
 * it is annotated MIGRATING_TO: its HorizontalPodAutoscaler is about to be created, or
 * the HorizontalPodAutoscaler that it was made from (MIGRATED_FROM) still exists.
 
-HISTORY is the history that the old object's controller stored, for the first sync of the new object.
+HISTORY is the history that the old object's controller stored, for the first sync of the new object. A further
+annotation: also in `counterpart.MIGRATION_ANNOTATIONS`.
 """
 
 import logging

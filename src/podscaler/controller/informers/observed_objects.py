@@ -132,10 +132,7 @@ def _has_same_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -
 
 
 def _pod_decoder(rules: Emulation, *, with_json: bool) -> Callable[[msgspec.Raw], CachedPod]:
-    """A decoder of pods in JSON, by the rules of the emulated version.
-
-    `with_json`: the result has the pod's JSON, too.
-    """
+    """A decoder of pods in JSON, by the emulated version's rules; `with_json`: results have the pod's JSON, too."""
     shared = InternedParts()
 
     def decode_pod(pod_json: msgspec.Raw) -> CachedPod:

@@ -235,10 +235,7 @@ class OtherControllers:
                     del self._key_counts[name]
 
     def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
-        """Whether a competitor is active (rules 2 to 4); starts or ends its silence.
-
-        `has_change`: there is something to write, so its silence counts.
-        """
+        """Whether a competitor is active (rules 2 to 4); begins its silence with `has_change`, and ends it without."""
         if not competitor.competes:
             return False
         if not has_change:

@@ -3,7 +3,8 @@
 A podscaler controller publishes them when it starts to lead, as the entry `settings` of the ConfigMap
 `podscaler-history`, which it may write already. A controller that keeps histories in memory publishes nothing, and
 removes what an earlier process of its field manager published. The settings of kube-controller-manager are read from
-the arguments of its pod, where the cluster shows that pod.
+the arguments of its pod, where the cluster shows that pod. A further setting is published if `ControllerSettings.flags`
+has it.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """

@@ -5,7 +5,8 @@ The reporter of syncs calls `AutoscalerEventRecorder.record`, the end of the con
 logged and dropped; one that does not reach it is tried 12 times, 10 s apart.
 
 An event is written by the write lease of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
-handover of one shard neither delays nor drops the events of others.
+handover of one shard neither delays nor drops the events of others. `podscaler.core` decides which events a decision
+has; SyncReporter records others.
 
 Source: docs/spec/controller.md 6 (Events).
 """

@@ -37,10 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Outdated(PodscalerError):
-    """The autoscaler was edited, or may not be written any more, since its sync began; it is to be synced again.
-
-    The sync ends without writing anything more.
-    """
+    """The autoscaler was edited, or may not be written any more, since its sync began, which ends and is repeated."""
 
 
 @dataclass(frozen=True, slots=True)

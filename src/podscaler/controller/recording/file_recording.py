@@ -85,10 +85,7 @@ class FileRecording(Recording):
             await asyncio.to_thread(self._write, batch)
 
     def _write(self, batch: list[SyncRecord | SyncsEnd]) -> None:
-        """Write the lines of a batch; runs in a thread.
-
-        Where the file cannot be written, the lines are counted as lost.
-        """
+        """Write the lines of a batch, in a thread; where the file cannot be written, they are counted as lost."""
         with self._file_lock:
             try:
                 if self._failed_at_s is not None and not self._try_new_file():

@@ -134,10 +134,7 @@ class RecordFile:
                 source.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
-        """The path of the file with that number, which precedes the suffixes: `web.1.recording.jsonl.gz`.
-
-        0: FILE itself.
-        """
+        """The path of the file with that number, before the suffixes (`web.1.recording.jsonl.gz`); 0: FILE itself."""
         if not number:
             return self.path
         stem, ending = self.path.name, ""

@@ -3,7 +3,7 @@
 `podscaler.controller.recording.file_recording` calls `RecordLines.encode` with each report, in order, in its thread.
 Invariant: a replay of a file gives the decisions that were taken. A reader derives the history before a sync from the
 lines before it; where it cannot (the first line of an autoscaler in a file, or after a lost report), the line contains
-the history.
+the history. A further field: in `podscaler.api.typed.recording`, `_sync_line`, and `podscaler.core.replay`.
 
 Source: docs/recordings.md.
 """
@@ -29,7 +29,7 @@ class RecordLines:
     """Makes the lines of reports; remembers the history of each autoscaler that a reader has derived so far."""
 
     def __init__(self) -> None:
-        self._derived_histories: dict[Key, tuple[History, int]] = {}
+        self._derived_histories: dict[Key, tuple[History, int]] = {}  # with the instant of the last line
 
     def restart(self) -> None:
         """A new file begins, in which no history is recorded yet."""
