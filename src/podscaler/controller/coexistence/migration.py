@@ -65,7 +65,7 @@ class MigrationTerms:
 
 
 class Migrator:
-    """Executes the steps of `podscaler migrate` for one autoscaler.
+    """Executes the steps of `podscaler migrate` for autoscalers, one after the other.
 
     Args:
         clock: for waits and for the age of histories.
@@ -94,7 +94,7 @@ class Migrator:
         source = await self._find(terms.source_kind, namespace, name)
         created = await self._find(terms.target_kind, namespace, name)
         self._check_origin(source, created, namespace, name)
-        if source is None:
+        if source is None:  # an earlier migration was interrupted after step 4
             self._report(namespace, name, f"is a {terms.target_kind.kind} already")
             self._note_done(namespace, name)
             return
@@ -103,7 +103,7 @@ class Migrator:
             return
         if terms.source_kind is POD_AUTOSCALER and created is None:  # else step 1 is done, or not needed
             source = await self._stop_managing(source)
-        for _ in range(ATTEMPTS):
+        for _ in range(ATTEMPTS):  # again while the source is edited before its deletion
             created = await self._carry_over(source, created)
             if terms.target_kind is POD_AUTOSCALER:
                 await self._wait_ready(created)

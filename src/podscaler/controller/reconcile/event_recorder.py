@@ -102,7 +102,14 @@ class AutoscalerEventRecorder:
         log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
-        event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
+        event = EventDraft(
+            subject=identity,
+            object_name=subject.name,
+            type=type_,
+            reason=reason,
+            message=message,
+            at_ns=self._last_at_ns,
+        )
         waiting = _WaitingEvent(subject, event, fence.current_write_lease(), asyncio.Event())
         try:
             self._queue.put_nowait(waiting)
