@@ -106,10 +106,8 @@ class Reactor:
         return has_changed
 
     def _differ(self, before: Totals, after: Totals) -> bool:
-        """Whether the total of a resource changed by more than the share of the tolerance (rule 2).
-
-        Where the metrics of the spec were edited meanwhile, `before` may be longer or shorter, and the rest is ignored.
-        """
+        """Whether the total of a resource changed by more than the share of the tolerance (rule 2)."""
+        # not strict: of a spec that was edited since there may be more or fewer totals
         return any(abs(new - old) > self._change_ratio_max * old for old, new in zip(before, after, strict=False))
 
     def _find_totals(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> Totals | None:

@@ -118,8 +118,8 @@ def _rate_clause(trace: Trace, limits: Limits) -> str:
 
 def policy_text(budget: PolicyBudget) -> str:
     """A policy: `4 pods each 1 min`, `10 % each 15 s`."""
-    unit = "%" if budget.type == "Percent" else "pod" if budget.value == 1 else "pods"
-    return f"{budget.value} {unit} each {wording.span(budget.period_ns)}"
+    amount = f"{budget.value} %" if budget.type == "Percent" else wording.count(budget.value, "pod")
+    return f"{amount} each {wording.span(budget.period_ns)}"
 
 
 def _binding_policy(limits: Limits) -> PolicyBudget | None:

@@ -297,10 +297,7 @@ class ConfigMapHistoryStore(HistoryStore):
     async def _write_with_retries(
         self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], exact_writer: str
     ) -> bool:
-        """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
-
-        Arguments as in `_try_write`.
-        """
+        """As `_try_write`, and again if the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost."""
         for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._records_to_write(loaded_map, keys, exact_keys, exact_writer)
             entries = loaded_map.prepare_entries(records)

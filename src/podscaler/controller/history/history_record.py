@@ -129,7 +129,15 @@ def decode(record_json: str) -> HistoryRecord:
     """The record in the JSON that `encode` wrote. Raises ValueError for an invalid one."""
     wire = _RECORD.decode(record_json)
     history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
-    return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
+    return HistoryRecord(
+        uid=wire.uid,
+        writer=wire.writer,
+        saved_at=saved_at,
+        history=history,
+        replicas=wire.replicas,
+        goes_on=wire.goes_on,
+        rescaled_from=wire.rescaled_from,
+    )
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> str:

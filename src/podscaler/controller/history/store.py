@@ -36,10 +36,7 @@ class HistoryStore:
     """Stores nothing, as kube-controller-manager; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """The history that an earlier process left of the autoscaler with that uid; None if there is none.
-
-        Raises StatusError if it cannot be read now.
-        """
+        """The history that an earlier process left of the autoscaler with that uid; None: none. Raises StatusError."""
         del key, uid
         return None
 

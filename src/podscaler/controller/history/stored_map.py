@@ -225,4 +225,12 @@ def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: in
     """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
     compacted_history = stored_history.compacted(latest.history, now_ns - reach_ns)
     goes_on = any(recommendation.at == latest.at_ns for recommendation in compacted_history.recommendations[-1:])
-    return HistoryRecord(latest.uid, writer, now_ns, compacted_history, latest.replicas, goes_on, latest.rescaled_from)
+    return HistoryRecord(
+        uid=latest.uid,
+        writer=writer,
+        saved_at=now_ns,
+        history=compacted_history,
+        replicas=latest.replicas,
+        goes_on=goes_on,
+        rescaled_from=latest.rescaled_from,
+    )

@@ -27,10 +27,7 @@ def decode(autoscaler_json: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 
 
 def fault(autoscaler_json: msgspec.Raw | bytes) -> str:
-    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec; empty: none.
-
-    Raises ValueError if it is not JSON.
-    """
+    """The first error of a HorizontalPodAutoscaler with this spec; empty: none. Raises ValueError if it is not JSON."""
     autoscaler = with_quantities(msgspec.json.decode(autoscaler_json))
     hpa_defaults.set_v2_defaults(autoscaler)
     field_errors = hpa_validation.validate(autoscaler, None)

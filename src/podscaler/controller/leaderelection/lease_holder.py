@@ -144,10 +144,7 @@ class LeaseHolder:
         callbacks.on_started_leading(self.belongs)
 
     async def _stop_leading(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
-        """Stop leading: hand over and release the lease if it is still held, else report that it is lost.
-
-        `holding` is the task that renews the lease; it has ended if the lease is lost.
-        """
+        """Stop leading: hand over and release the lease; or report its loss, if `holding`, which renews it, ended."""
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
             await self._hand_over(callbacks, holding)

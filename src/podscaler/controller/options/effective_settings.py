@@ -178,10 +178,7 @@ def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
 
 
 async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:
-    """The settings that a podscaler controller published; None if there are none, or they cannot be read.
-
-    Raises TransportError if the API server cannot be reached.
-    """
+    """The settings that a podscaler controller published; None: none, or not readable. Raises TransportError."""
     try:
         settings_json = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
         if settings_json is None:
@@ -202,10 +199,7 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
 
 
 async def find_built_in(client: Client) -> EffectiveSettings | None:
-    """The settings of kube-controller-manager, from the arguments of its pod; None if they are not visible.
-
-    Raises TransportError if the API server cannot be reached.
-    """
+    """The settings of kube-controller-manager by its pod's arguments; None: not visible. Raises TransportError."""
     path = "/api/v1" + urls.path("namespaces", BUILT_IN_NAMESPACE, "pods")
     try:
         body = await client.get(

@@ -90,10 +90,7 @@ class ControllerSettings:
 
     @property
     def tick_s(self) -> float:
-        """The tick: how old metrics may be that a sync uses, in seconds.
-
-        A tenth of the sync period, but at most two seconds; with `--react-to-changes` at most one.
-        """
+        """How old metrics may be that a sync uses: a tenth of the sync period, at most 2 s, or 1 s if it reacts."""
         return min(self.sync_period_s / 10, REACTING_TICK_MAX_S if self.reacts else TICK_MAX_S)
 
     @property

@@ -133,7 +133,15 @@ class AutoscalerReconciler:
             if not decision.reached_end:
                 self._reporter.report_status_failure(autoscaler, status_error)
         self._reporter.record_events(autoscaler, decision, follow_status=True)
-        sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, errors, status_error)
+        sync = SyncRecord(
+            at_ns=now_ns,
+            autoscaler=autoscaler,
+            observed=observed_sync,
+            prior_history=prior_history,
+            decision=decision,
+            scale_errors=errors,
+            status_error=status_error,
+        )
         self._reporter.record(sync)
         return sync
 
