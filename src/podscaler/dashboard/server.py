@@ -27,7 +27,7 @@ from podscaler.dashboard import security, spec_writes, viewers
 from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
 from podscaler.dashboard.report_folder import ReportFolder
 from podscaler.dashboard.security import OwnAddress
-from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
+from podscaler.dashboard.sessions import SESSION_IDLE_S, STREAMS_MAX, Session, Sessions
 from podscaler.dashboard.spec_writes import SpecChange
 from podscaler.dashboard.static_files import StaticFiles
 from podscaler.dashboard.viewers import LocalViewer, OpenViewer
@@ -248,7 +248,7 @@ class DashboardServer:
         response.set_cookie(
             self._cookie_name,
             await self._sessions.begin(viewer),
-            max_age=round(IDLE_S),
+            max_age=round(SESSION_IDLE_S),
             path="/",
             secure=self._address.scheme == "https",
             httponly=True,

@@ -78,9 +78,9 @@ class StatusWriter:
 
     def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:
         """Whether only values of metrics changed, and the status was written less than a status period ago."""
-        period_start_s = state.status_period_start_s if self._period_s else None
+        period_start_s = state.status_period_start_s
         if period_start_s is None or self._clock.monotonic_s() - period_start_s >= self._period_s:
-            return False
+            return False  # without a status period there never is a start
         return differs_in_metric_values(autoscaler.wire.status, latest)
 
 
