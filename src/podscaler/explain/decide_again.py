@@ -1,4 +1,4 @@
-"""Decides again about recorded or observed facts with another spec: the second decision of a what-if.
+"""Decides again on what a recorded or observed sync read, with another spec: the second decision of a what-if.
 
 `podscaler explain --what-if` and `podscaler.observe.what_if` make a DecisionFacts and call `decide_again`; the result
 is explained and compared as any decision.

@@ -38,7 +38,7 @@ class InternedParts:
         """`pod` with interned containers, requests and texts, and with the name and the labels of `meta`.
 
         Args:
-            pod: the facts about a pod.
+            pod: a pod as decisions read it.
             meta: the pod's own metadata, which `intern_metadata` returned.
         """
         containers = self._intern_part(("containers", *map(_identity, pod.containers)), pod.containers)

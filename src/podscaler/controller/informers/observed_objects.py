@@ -62,10 +62,10 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A cached pod: its metadata, its facts, and the JSON of its trimmed object (empty without a recording)."""
+    """A cached pod: metadata, the pod as decisions read it, the JSON of its trimmed object (empty if not recorded)."""
 
     metadata: PodMeta
-    facts: observation.Pod
+    core_pod: observation.Pod
     trimmed_json: bytes = b""
 
 

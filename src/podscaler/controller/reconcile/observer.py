@@ -113,7 +113,7 @@ class Observer:
             scale=scale,
             status=autoscaler.wire.status,
             generation=autoscaler.metadata.generation,
-            pods=[pod.facts for pod in pods],
+            pods=[pod.core_pod for pod in pods],
             metrics=metrics,
             neighbours=self._states.neighbours(key[0]),
             is_registered=self._states.of(key).is_registered,

@@ -1,4 +1,4 @@
-"""Encodes the lines of a recording: the facts and the results of each sync as JSON.
+"""Encodes the lines of a recording: what each sync read, and its results, as JSON.
 
 `podscaler.controller.recording.file_recording` calls `RecordLines.encode` with each report, in order, in its thread.
 Invariant: a replay of a file gives the decisions that were taken. A reader derives the history before a sync from the

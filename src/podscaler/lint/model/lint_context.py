@@ -124,7 +124,7 @@ class LintedCluster:
 
 
 class LintContext:
-    """The objects and facts that rules check, of one run of the linter.
+    """The objects, and what a cluster serves, that rules check, of one run of the linter.
 
     Args:
         items: all objects; of several with the same identity `find` returns the first.

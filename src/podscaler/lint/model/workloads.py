@@ -67,7 +67,7 @@ class Workload:
         labels: those of the template, which its pods get.
         selector: the one by which it finds its pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
-        pod: a pod of the template, as facts of a decision.
+        pod: a pod of the template, as decisions read it.
         has_pod_resources: whether the template has pod-level requests or limits.
     """
 
