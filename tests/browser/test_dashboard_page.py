@@ -151,7 +151,7 @@ def test_metrics_that_cannot_be_read(opened: WatchedPage, served: ServedDashboar
 
 def test_an_expired_session(opened: WatchedPage, served: ServedDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page asks for after that shows how to log in again."""
-    monkeypatch.setattr(sessions, "IDLE_S", 60.0)
+    monkeypatch.setattr(sessions, "SESSION_IDLE_S", 60.0)
     served.advance_long(61)
     opened.page.reload()
     expect(opened.page.locator("h1")).to_have_text("Log in")

@@ -1,7 +1,7 @@
 """Wires the parts of a controller; called by the command line, by `podscaler.testing` and by benchmarks.
 
 `new_controller` makes a controller that works on one API server. `podscaler explain` calls `api_metrics` and
-`shared_metrics` alone. A new background task: add it to `_Wiring._services`.
+`shared_metrics` alone. A new background task: add it to `_Wiring._make_services`.
 """
 
 import random
@@ -72,7 +72,7 @@ def new_controller(
         rng: for jitter and for the correlation of events; None: a new one.
     """
     cluster = _Cluster(client, settings, clock, rng or random.Random(), Slots(settings.concurrency_slots))
-    return _Wiring(cluster, recording or Recording(), metrics).controller()
+    return _Wiring(cluster, recording or Recording(), metrics).make_controller()
 
 
 def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettings, clock: Clock) -> MetricsSource:
@@ -116,7 +116,7 @@ class _Cluster:
     rng: random.Random
     slots: Slots
 
-    def informers(self, *, with_json: bool) -> tuple[ControllerInformers, WriteGate]:
+    def make_informers(self, *, with_json: bool) -> tuple[ControllerInformers, WriteGate]:
         """The informers, and the gate that blocks writes while another controller is at work."""
         client, settings, clock, other_controllers = self.client, self.settings, self.clock, None
         if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
@@ -131,7 +131,7 @@ class _Cluster:
         rules = settings.decision.emulation
         return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_json=with_json), gate
 
-    def metric_sources(self, gate: WriteGate) -> ClusterSources | None:
+    def make_metric_sources(self, gate: WriteGate) -> ClusterSources | None:
         """Reads the MetricSources of the cluster; None with `--metric-sources=false`."""
         if not self.settings.metric_sources:
             return None
@@ -144,14 +144,14 @@ class _Cluster:
             may_write=lambda: not gate.has_never_allowed_writes,
         )
 
-    def sources(
+    def make_sources(
         self,
         informers: ControllerInformers,
         targets: TargetInformer,
         metrics: MetricsSource | None,
         direct: DirectSources | None,
     ) -> SyncSources:
-        """The sources of the facts of syncs; `metrics` None: the metrics APIs."""
+        """What syncs read from; `metrics` None: the metrics APIs."""
         client, settings, clock, without_slot = self.client, self.settings, self.clock, self.slots.without_slot
         discovery = Discovery(client, clock)
         source = metrics or api_metrics(client, discovery, settings, clock)
@@ -163,7 +163,7 @@ class _Cluster:
         )
         return SyncSources(scales, informers.pods, listed_metrics, informers.autoscalers.conflicting)
 
-    def history(self, gate: WriteGate) -> HistoryStore:
+    def make_history(self, gate: WriteGate) -> HistoryStore:
         """The store of histories; it writes nothing before the controller is allowed to write."""
         settings = self.settings
         if settings.history_namespace is None:
@@ -188,14 +188,14 @@ class _Wiring:
         self._telemetry = Telemetry(clock)
         self._health = ServerHealth(client, clock, self._telemetry.registry)
         self._comparison = DecisionComparison(self._telemetry, settings) if settings.compares else None
-        self._telemetry.count_recording(recording)
-        self._informers, self._gate = cluster.informers(with_json=recording.is_on)
+        self._telemetry.add_recording_metrics(recording)
+        self._informers, self._gate = cluster.make_informers(with_json=recording.is_on)
         self._targets = TargetInformer(client, clock=clock, rng=cluster.rng)
-        self._metric_sources = cluster.metric_sources(self._gate)
+        self._metric_sources = cluster.make_metric_sources(self._gate)
         direct = None if self._metric_sources is None else self._metric_sources.direct
-        self._sources = cluster.sources(self._informers, self._targets, metrics, direct)
+        self._sources = cluster.make_sources(self._informers, self._targets, metrics, direct)
         self._recorder = AutoscalerEventRecorder(client, clock, cluster.rng)
-        self._history = cluster.history(self._gate)
+        self._history = cluster.make_history(self._gate)
         self._states = AutoscalerStates()
         self._cleanup = self._make_cleanup()
         self._queue = MeteredQueue(clock, self._telemetry.queue, period_s=settings.sync_period_s)
@@ -208,14 +208,14 @@ class _Wiring:
             wait_listed=self._informers.wait_synced,
         )
 
-    def controller(self) -> Controller:
+    def make_controller(self) -> Controller:
         """The controller."""
-        processor = self._processor()
+        processor = self._make_processor()
         return Controller(
             self._informers,
             self._assignment,
             processor=processor,
-            services=self._services(processor),
+            services=self._make_services(processor),
             status=ControllerStatus(self._telemetry, self._health, self._gate),
             clock=self._cluster.clock,
         )
@@ -227,7 +227,7 @@ class _Wiring:
             further_cleanups.append(self._comparison.forget)
         return AutoscalerCleanup(self._states, self._history, self._recording, self._cluster.clock, further_cleanups)
 
-    def _processor(self) -> KeyProcessor:
+    def _make_processor(self) -> KeyProcessor:
         """The processor of queue keys, with the reconciler and the parts that it reads from and writes to."""
         settings, clock, autoscalers = self._cluster.settings, self._cluster.clock, self._informers.autoscalers
         reporter = SyncReporter(self._telemetry, self._recorder, self._recording, self._health, self._comparison)
@@ -249,7 +249,7 @@ class _Wiring:
             settings=settings,
         )
 
-    def _services(self, processor: KeyProcessor) -> ControllerServices:
+    def _make_services(self, processor: KeyProcessor) -> ControllerServices:
         """The background tasks of the controller, by the names under which the log reports them."""
         cluster, assignment = self._cluster, self._assignment
         worker = SyncWorker(

@@ -8,7 +8,7 @@
    are not all due at the same time in each period.
 2. A failure of the API server does not end the controller. A part that fails by a bug is logged and started again.
 
-How a key is synced is in `podscaler.controller.worker`.
+How a key is synced is in `podscaler.controller.worker`. A further background task: in `podscaler.controller.assembly`.
 
 Source: docs/spec/controller.md 1 (State) to 3 (Processing one key).
 """
@@ -120,7 +120,7 @@ class Controller:
                 await self._stopping.wait()
                 await timeouts.first_of(self.assignment.syncs.wait_ended(), self._clock.sleep(STOP_TIMEOUT_S))
             await timeouts.first_of(self._services.flush(), self._clock.sleep(FLUSH_TIMEOUT_S))
-        finally:
+        finally:  # after a cancellation waiting events are dropped; histories are written in any case
             await self.assignment.close()
             await timeouts.end(*background)
             await timeouts.first_of(self._services.close(), self._clock.sleep(FLUSH_TIMEOUT_S))
@@ -131,7 +131,7 @@ class Controller:
         """Have every sync pass through `wrapper(reconciler)`; call it before `run`."""
         self.processor.wrap(wrapper)
 
-    async def stopped(self) -> None:
+    async def wait_stopped(self) -> None:
         """Wait until `stop` is called."""
         await self._stopping.wait()
 

@@ -7,7 +7,8 @@
 2. An autoscaler is synced early if the total usage of its target's pods, of a resource that it scales on, differs by
    more than SHARE_OF_TOLERANCE of the tolerance from what it was at its last early sync, or a period ago. Totals,
    because a change of replicas alone changes averages and not totals.
-3. Custom and external metrics are not checked between syncs: their queries are what a sync costs.
+3. Custom and external metrics are not checked between syncs: their queries are what a sync costs. A further kind of
+   metrics: a filter beside `_resource_metrics`, and its totals in `_find_totals`.
 
 It costs a list for each namespace and tick, and the early syncs. Differs: upstream waits for the period.
 """
@@ -56,7 +57,7 @@ class Reactor:
         self._period_s = settings.sync_period_s
         self._change_ratio_max = settings.tolerance * SHARE_OF_TOLERANCE
         self._rules = settings.decision.emulation
-        self._compared: dict[Key, tuple[float, Totals]] = {}
+        self._baselines: dict[Key, tuple[float, Totals]] = {}
         """For each autoscaler: when its usage was last kept to compare with (monotonic seconds), and that usage."""
 
     async def run(
@@ -70,16 +71,13 @@ class Reactor:
                 if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, group in by_namespace.items():
-                await self._check(namespace, group, queue_sync)
+                await self._queue_changed(namespace, group, queue_sync)
             self._forget_others({autoscaler.key for group in by_namespace.values() for autoscaler in group})
 
-    async def _check(
+    async def _queue_changed(
         self, namespace: str, autoscalers: Sequence[Autoscaler], queue_sync: Callable[[Key], None]
     ) -> None:
-        """Call `queue_sync` for those of the autoscalers of one namespace whose usage has changed.
-
-        An API error skips the namespace.
-        """
+        """Call `queue_sync` for those autoscalers of one namespace whose usage has changed; an API error skips all."""
         try:
             pod_metrics = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
@@ -93,25 +91,26 @@ class Reactor:
     def _has_changed(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> bool:
         """Whether the usage has changed (rule 2); a changed usage becomes the one to compare with."""
         key, now_s = autoscaler.key, self._clock.monotonic_s()
-        totals = self._totals(autoscaler, metrics_by_pod)
+        totals = self._find_totals(autoscaler, metrics_by_pod)
         if totals is None:
             return False
-        compared = self._compared.get(key)
-        if compared is None:
-            self._compared[key] = (now_s, totals)
+        baseline = self._baselines.get(key)
+        if baseline is None:
+            self._baselines[key] = (now_s, totals)
             return False
-        compared_at_s, compared_totals = compared
-        has_changed = self._differ(compared_totals, totals)
-        is_outdated = len(compared_totals) != len(totals) or now_s - compared_at_s >= self._period_s
+        baseline_at_s, baseline_totals = baseline
+        has_changed = self._differ(baseline_totals, totals)
+        is_outdated = len(baseline_totals) != len(totals) or now_s - baseline_at_s >= self._period_s
         if has_changed or is_outdated:
-            self._compared[key] = (now_s, totals)
+            self._baselines[key] = (now_s, totals)
         return has_changed
 
     def _differ(self, before: Totals, after: Totals) -> bool:
         """Whether the total of a resource changed by more than the share of the tolerance (rule 2)."""
+        # not strict: of a spec that was edited since there may be more or fewer totals
         return any(abs(new - old) > self._change_ratio_max * old for old, new in zip(before, after, strict=False))
 
-    def _totals(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> Totals | None:
+    def _find_totals(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> Totals | None:
         """The usage now, from the metrics of the namespace's pods by name; None if it is unknown or cannot be read."""
         selector = self._states.of(autoscaler.key).selector
         if selector is None:
@@ -122,21 +121,22 @@ class Reactor:
         )
         try:
             return tuple(
-                self._total(PodMetricsList(items=metrics_of_pods), metric) for metric in _resources(autoscaler)
+                self._usage_milli(PodMetricsList(items=metrics_of_pods), metric)
+                for metric in _resource_metrics(autoscaler)
             )
         except ValueError:
             return None  # the sync reports an invalid number
 
-    def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
+    def _usage_milli(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
         """The usage of one resource, summed over the pods, in thousandths."""
         pod_samples = samples.of_resource(usage, metric.resource, metric.container, self._rules).samples
         return sum(sample.value_milli for sample in pod_samples.values())
 
     def _forget_others(self, keys: set[Key]) -> None:
         """Drop the totals of all autoscalers but those of `keys`."""
-        for key in self._compared.keys() - keys:
-            del self._compared[key]
+        for key in self._baselines.keys() - keys:
+            del self._baselines[key]
 
 
-def _resources(autoscaler: Autoscaler) -> Iterable[ResourceMetric]:
+def _resource_metrics(autoscaler: Autoscaler) -> Iterable[ResourceMetric]:
     return (metric for metric in autoscaler.spec.metrics if isinstance(metric, ResourceMetric))

@@ -13,7 +13,7 @@ from podscaler.controller.telemetry.telemetry import QueueMetrics
 from podscaler.kube.informers.cache import Key
 
 TOGETHER_RATIO = 1 / 75
-"""Of a period: keys that are due within this time are released together, which saves a third of the CPU time."""
+"""Of a period: keys that are due within this time (0.2 s of 15 s) are released together: a third less CPU time."""
 PAUSE_RATIO = 0.1
 """Of a period: the least time between the end of a sync and the next, however late the sync was."""
 
@@ -37,10 +37,13 @@ class MeteredQueue(WorkQueue[Key]):
         self.release(key, self._clock.monotonic_s())
 
     def release(self, key: Key, due_at_s: float) -> None:
-        """Make a key ready that was due at that instant of the monotonic clock; counted unless it is ready already."""
-        adds = self.adds
+        """Make a key ready that was due at that instant of the monotonic clock; counted unless it is ready already.
+
+        The base class calls it for keys whose delay has ended.
+        """
+        adds_before = self.adds
         super().add(key)
-        if self.adds > adds:
+        if self.adds > adds_before:
             self._queued_due_at_s[key] = due_at_s
             self._metrics.added(key, due_at_s)
 

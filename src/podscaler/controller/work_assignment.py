@@ -186,7 +186,7 @@ class WorkAssignment:
     def open(self) -> None:
         """Allow syncs, now that all autoscalers and pods are listed, and queue the autoscalers of this process."""
         self._is_open = True
-        self.begin(every_key)
+        self.queue_registered(every_key)
 
     def is_mine(self, key: Key) -> bool:
         """Whether this process syncs the autoscaler now."""
@@ -209,13 +209,13 @@ class WorkAssignment:
         self._states.unregister(key, uid)
         self._uncount(key)
 
-    def begin(self, belongs: KeyFilter) -> None:
+    def queue_registered(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
 
         Their first syncs are spread evenly, FIRST_RATE_PER_S or more a second, over one sync period at most. The first
         key is the one after the key that was synced last, so that all are synced in turn if leases are lost often.
         """
-        if self._ownership is EVERYTHING:
+        if self._ownership is EVERYTHING:  # with an election `on_started_leading` sets it
             self.has_begun.set()
         keys = sorted(key for key in self._states.registered(belongs) if self.write_lease(key) is not None)
         if self.syncs.last_key is not None:
@@ -230,15 +230,12 @@ class WorkAssignment:
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
-        """Sync the autoscalers of a lease that was acquired.
-
-        The stored histories are read again, as another process may have written them.
-        """
+        """Sync the autoscalers of an acquired lease; stored histories are read again: others may have written them."""
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)
         self.has_begun.set()
-        self.begin(belongs)
+        self.queue_registered(belongs)
 
     async def on_stopped_leading(self, belongs: KeyFilter) -> None:
         """Hand over the autoscalers of a lease before its release; syncs and writes lasting too long are cancelled."""

@@ -1,6 +1,7 @@
 """Takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
 
-The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. Rules:
+The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. A further outcome: in
+SyncOutcome, `process` and `_queue_next`. Rules:
 
 1. One autoscaler is never synced twice at the same time, whatever the number of concurrency slots.
 2. A failure that is a bug, in one sync, affects no other autoscaler; it is logged with its traceback and counted.
@@ -40,10 +41,7 @@ RESTART_DELAY_S = 1.0
 
 
 class SyncOutcome(Enum):
-    """How a sync ended: the autoscaler was deleted before, was synced or skipped, or was edited meanwhile.
-
-    `SyncWorker._queue_next` queues the next sync by it.
-    """
+    """How a sync ended: deleted before, synced or skipped, or edited meanwhile; `SyncWorker._queue_next` uses it."""
 
     GONE = "gone"
     SYNCED = "synced"
@@ -90,9 +88,9 @@ class KeyProcessor:
         state = self._states.of(key)
         state.begin_sync()
         if self._checks_cache and (lag := state.find_lag(self._autoscalers.version(key))) is not None:
-            state.may_retry = True
-            self._reporter.skipped(autoscaler_kinds.described(key), lag)
-            return SyncOutcome.SYNCED
+            state.lacks_result = True
+            self._reporter.report_skipped(autoscaler_kinds.described(key), lag)
+            return SyncOutcome.SYNCED  # `lacks_result` has it repeated with backoff
         autoscaler = self._autoscalers.find(key)
         if autoscaler is None:
             log.info("%s has been deleted", autoscaler_kinds.described(key))
@@ -105,8 +103,8 @@ class KeyProcessor:
         state.is_waiting = False
         try:
             await self.reconciler.reconcile(autoscaler)
-        except Outdated as edit:
-            log.debug("%s", edit)
+        except Outdated as error:
+            log.debug("%s", error)
             return SyncOutcome.EDITED
         return SyncOutcome.SYNCED
 
@@ -149,7 +147,7 @@ class SyncWorker:
             slot = await self._slots.take()
             try:
                 key = await self._queue.get()
-            except BaseException as error:
+            except BaseException as error:  # also a cancellation, which would leave the slot taken
                 slot.release()
                 if isinstance(error, ShutDown):
                     return
@@ -158,7 +156,7 @@ class SyncWorker:
 
     async def _sync(self, key: Key) -> None:
         """Sync one autoscaler if this process holds its write lease, and queue its key again."""
-        current_sync.CURRENT.set(key)
+        current_sync.CURRENT.set(key)  # for log records
         write_lease = self._assignment.write_lease(key)
         if write_lease is None:
             return  # queued again when the lease is

@@ -11,6 +11,8 @@ events, with the latest state. Rules:
 3. A comment is sent every KEEP_ALIVE_S.
 4. Rows of namespaces that the viewer may not see are never sent.
 
+A new kind of event: in `_change_events`, and a handler of its name in static/app.js.
+
 Source: the HTML standard, Server-sent events.
 """
 
@@ -147,13 +149,13 @@ class EventStream:
     async def _change_events(self) -> list[bytes]:
         """The events since the last round: changed rows, deleted autoscalers, the time line; moves the position."""
         changed_keys = self._live.changes.after(self._position.version)
-        visible_changed = await self._visible(changed_keys.changed)
+        visible_changed = await self._filter_visible(changed_keys.changed)
         is_first = not self._position.version  # all rows are sent: no deletions and no gaps
-        visible_gone = [] if is_first else await self._visible(changed_keys.gone)
+        visible_gone = [] if is_first else await self._filter_visible(changed_keys.gone)
         is_complete = changed_keys.is_complete or is_first
         self._position.version = changed_keys.version
         timeline_change = None
-        if self._detail_key is not None and await self._visible([self._detail_key]):
+        if self._detail_key is not None and await self._filter_visible([self._detail_key]):
             timeline_change = self._live.timeline_after(self._detail_key, self._position.at_ms)
         if timeline_change is not None:
             self._position.at_ms = timeline_change.timeline.at[-1]
@@ -168,7 +170,7 @@ class EventStream:
             events.append(self._event("timeline", timeline_change))
         return events
 
-    async def _visible(self, keys: Sequence[Key]) -> list[Key]:
+    async def _filter_visible(self, keys: Sequence[Key]) -> list[Key]:
         """The keys of namespaces that the viewer may see; none if that is not known now."""
         is_visible: dict[str, bool] = {}
         for namespace in {namespace for namespace, _ in keys}:

@@ -51,7 +51,9 @@ class ReportFolder:
                 ]
         except OSError as error:
             raise StatusError(f"the folder of reports cannot be read: {error.strerror}", code=404) from None
-        views = [ReportView(name, facts.st_mtime_ns // 1_000_000, facts.st_size) for name, facts in reports]
+        views = [
+            ReportView(name, file_status.st_mtime_ns // 1_000_000, file_status.st_size) for name, file_status in reports
+        ]
         return sorted(views, key=lambda view: (-view.at, view.name))[:REPORTS_MAX]
 
     def read(self, name: str) -> bytes:
@@ -67,8 +69,8 @@ class ReportFolder:
         except OSError as error:
             raise StatusError(f"the report {name} cannot be read: {error.strerror}", code=404) from None
         with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > REPORT_MAX_BYTES:
+            file_status = os.fstat(descriptor)
+            if not stat.S_ISREG(file_status.st_mode) or file_status.st_size > REPORT_MAX_BYTES:
                 raise StatusError(f"the report {name} is not a file of at most {REPORT_MAX_BYTES} bytes", code=404)
             body = file.read(REPORT_MAX_BYTES)
         try:

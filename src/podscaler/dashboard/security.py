@@ -1,6 +1,7 @@
 """Checks every request of the dashboard (host, origin), and defines the headers that every response has.
 
-`podscaler.dashboard.server` calls `request_error` before anything else. Rules:
+`podscaler.dashboard.server` calls `request_error` before anything else. A further check: a rule and a case of
+`request_error`; a further header: in HEADERS. Rules:
 
 1. The Host header must name the address of this server, so that a page of another name that resolves to it (DNS
    rebinding) reads nothing.

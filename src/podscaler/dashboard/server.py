@@ -27,7 +27,7 @@ from podscaler.dashboard import security, spec_writes, viewers
 from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
 from podscaler.dashboard.report_folder import ReportFolder
 from podscaler.dashboard.security import OwnAddress
-from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
+from podscaler.dashboard.sessions import SESSION_IDLE_S, STREAMS_MAX, Session, Sessions
 from podscaler.dashboard.spec_writes import SpecChange
 from podscaler.dashboard.static_files import StaticFiles
 from podscaler.dashboard.viewers import LocalViewer, OpenViewer
@@ -123,7 +123,7 @@ class DashboardServer:
         self._boot_id = secrets.token_hex(4)
         self._runner: web.ServerRunner | None = None
         self._address = OwnAddress("http", (), 0)
-        self._cookie = ""
+        self._cookie_name = ""
         self._files: StaticFiles | None = None
         self._stopping = asyncio.Event()
         self.url = ""
@@ -144,7 +144,7 @@ class DashboardServer:
         scheme = "https" if options.tls is not None else "http"
         own_host = f"[{options.host}]" if ":" in options.host else options.host
         self._address = OwnAddress(scheme, (*LOOPBACK_HOSTS, own_host, *options.hosts), port)
-        self._cookie = f"__Host-podscaler-{port}" if options.tls is not None else f"podscaler-{port}"
+        self._cookie_name = f"__Host-podscaler-{port}" if options.tls is not None else f"podscaler-{port}"
         self.url = f"{scheme}://{(options.hosts or (own_host,))[0]}:{port}"
 
     async def stop(self) -> None:
@@ -165,13 +165,13 @@ class DashboardServer:
                 raise RejectedRequest(403, error)
             return await self._route(request)
         except RejectedRequest as rejection:
-            return self._json(rejection.body, rejection.status)
+            return self._json_response(rejection.body, rejection.status)
         except TransportError as error:
-            return self._json({"error": f"the API server does not respond: {error}", "retryMs": RETRY_MS}, 503)
+            return self._json_response({"error": f"the API server does not respond: {error}", "retryMs": RETRY_MS}, 503)
         except StatusError as error:
-            return self._json(*_status_body(error))
+            return self._json_response(*_status_body(error))
         except UsageError as error:
-            return self._json({"error": str(error)}, 400)
+            return self._json_response({"error": str(error)}, 400)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
         """The response of the route; login, logout and files need no session. Raises RejectedRequest, StatusError."""
@@ -184,7 +184,7 @@ class DashboardServer:
         if segments[0] != "api":
             if not is_read:
                 raise RejectedRequest(405, "this address is only for reading")
-            return await self._static(request)
+            return await self._serve_file(request)
         session = self._get_session(request)
         match segments[1:]:
             case ["autoscalers", namespace, name, *rest]:
@@ -199,13 +199,13 @@ class DashboardServer:
         """The routes that read, and are about no autoscaler; `route` has the path segments after `api`."""
         match route:
             case ["autoscalers"]:
-                return await self._list(session)
+                return await self._list_rows(session)
             case ["session"]:
-                return self._json({"cluster": self._live.name, "allowsWrites": self._options.allows_writes})
+                return self._json_response({"cluster": self._live.name, "allowsWrites": self._options.allows_writes})
             case ["reports"]:
-                return self._json({"reports": await asyncio.to_thread(self._reports.list)})
+                return self._json_response({"reports": await asyncio.to_thread(self._reports.list)})
             case ["reports", name]:
-                return self._raw(await asyncio.to_thread(self._reports.read, name))
+                return self._encoded_response(await asyncio.to_thread(self._reports.read, name))
         raise RejectedRequest(404, NO_ROUTE)
 
     async def _respond_for_autoscaler(
@@ -222,7 +222,7 @@ class DashboardServer:
                 return await self._detail(request, session, *key)
             case ["decisions", decision_id] if is_read:
                 kind = request.rel_url.query.get("kind", "")
-                return self._json(await self._live.explanation(*key, decision_id, kind=kind))
+                return self._json_response(await self._live.explanation(*key, decision_id, kind=kind))
             case ["what-if"] if request.method == "POST":
                 return await self._what_if(request, *key)
             case ["spec"] if request.method == "POST":
@@ -244,11 +244,11 @@ class DashboardServer:
         if viewer is None:
             self._sessions.add_failure()
             raise RejectedRequest(401, f"this login token is wrong, or was used already: {LOGIN_HINT}")
-        response = self._json({"cluster": self._live.name})
+        response = self._json_response({"cluster": self._live.name})
         response.set_cookie(
-            self._cookie,
+            self._cookie_name,
             await self._sessions.begin(viewer),
-            max_age=round(IDLE_S),
+            max_age=round(SESSION_IDLE_S),
             path="/",
             secure=self._address.scheme == "https",
             httponly=True,
@@ -267,21 +267,21 @@ class DashboardServer:
 
     async def _logout(self, request: web.BaseRequest) -> web.Response:
         """End the session of the request's cookie, if there is one, and delete the cookie."""
-        await self._sessions.end(request.cookies.get(self._cookie, ""))
-        response = self._json({})
-        response.del_cookie(self._cookie, path="/", secure=self._address.scheme == "https", httponly=True)
+        await self._sessions.end(request.cookies.get(self._cookie_name, ""))
+        response = self._json_response({})
+        response.del_cookie(self._cookie_name, path="/", secure=self._address.scheme == "https", httponly=True)
         return response
 
     def _get_session(self, request: web.BaseRequest) -> Session:
         """The session of the request's cookie, whose idle time begins anew. Raises RejectedRequest 401."""
-        cookie = request.cookies.get(self._cookie, "")
+        cookie = request.cookies.get(self._cookie_name, "")
         session = self._sessions.find(cookie)
         if session is None:
             text = "the session has expired" if cookie else "you are not logged in"
             raise RejectedRequest(401, f"{text}: {LOGIN_HINT}")
         return session
 
-    async def _list(self, session: Session) -> web.Response:
+    async def _list_rows(self, session: Session) -> web.Response:
         """The rows that the viewer may see. Raises RejectedRequest 503 while they are not read yet, StatusError."""
         if reasons := self._live.unready():
             raise RejectedRequest(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
@@ -291,7 +291,7 @@ class DashboardServer:
             namespace: await session.viewer.may_see(namespace) for namespace in {row.namespace for row in rows}
         }
         since, reason = self._live.since()
-        return self._json(
+        return self._json_response(
             AutoscalerList(
                 now=self._live.history.now_ms,
                 cluster=self._live.name,
@@ -308,7 +308,9 @@ class DashboardServer:
         since_ms, until_ms = _parse_instant_ms(query, "from"), _parse_instant_ms(query, "to")
         kind, client = query.get("kind", ""), session.viewer.client
         try:
-            return self._json(await self._live.detail(namespace, name, since_ms, until_ms, kind=kind, client=client))
+            return self._json_response(
+                await self._live.detail(namespace, name, since_ms, until_ms, kind=kind, client=client)
+            )
         except StatusError as error:
             if error.code != 403:
                 raise
@@ -318,7 +320,7 @@ class DashboardServer:
         """The recorded decisions made again with other values. Raises RejectedRequest, StatusError, UsageError."""
         body = await self._read_body(request, _WHAT_IF_DECODER)
         kind = request.rel_url.query.get("kind", "")
-        return self._json(await self._live.what_if(namespace, name, body.set, body.from_, body.to, kind=kind))
+        return self._json_response(await self._live.what_if(namespace, name, body.set, body.from_, body.to, kind=kind))
 
     async def _write_spec(self, request: web.BaseRequest, session: Session, key: tuple[str, str]) -> web.Response:
         """Write fields of a spec; returns the new version. Raises RejectedRequest 403 without --allow-writes, and as
@@ -331,7 +333,7 @@ class DashboardServer:
         change = await self._read_body(request, _SPEC_CHANGE_DECODER)
         kind = request.rel_url.query.get("kind", "")
         client = session.viewer.client or self._live.client
-        return self._json(await spec_writes.write(client, kind, key, change))
+        return self._json_response(await spec_writes.write(client, kind, key, change))
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
         """The stream of events, until the client disconnects or the server stops. Raises RejectedRequest 429."""
@@ -363,7 +365,7 @@ class DashboardServer:
             request.transport.abort()  # a graceful close would wait for the client to read
         return response
 
-    async def _static(self, request: web.BaseRequest) -> web.Response:
+    async def _serve_file(self, request: web.BaseRequest) -> web.Response:
         """A file of the page; 304 if the client has it."""
         if self._files is None:
             package = resources.files("podscaler")
@@ -382,7 +384,7 @@ class DashboardServer:
         if (request.content_length or 0) > BODY_MAX_BYTES:
             raise RejectedRequest(413, "the body of the request is too long")
         body = await request.content.read(BODY_MAX_BYTES + 1)
-        while not request.content.at_eof() and len(body) <= BODY_MAX_BYTES:
+        while not request.content.at_eof() and len(body) <= BODY_MAX_BYTES:  # a read returns what has arrived
             body += await request.content.read(BODY_MAX_BYTES + 1 - len(body))
         if len(body) > BODY_MAX_BYTES:
             raise RejectedRequest(413, "the body of the request is too long")
@@ -391,10 +393,10 @@ class DashboardServer:
         except (msgspec.DecodeError, RecursionError) as error:
             raise RejectedRequest(400, f"the body of the request cannot be read: {error}") from None
 
-    def _json(self, value: object, status: int = 200) -> web.Response:
-        return self._raw(msgspec.json.encode(value), status)
+    def _json_response(self, value: object, status: int = 200) -> web.Response:
+        return self._encoded_response(msgspec.json.encode(value), status)
 
-    def _raw(self, body: bytes, status: int = 200) -> web.Response:
+    def _encoded_response(self, body: bytes, status: int = 200) -> web.Response:
         headers = self._headers() | {"Content-Type": security.JSON, "Cache-Control": "no-store"}
         return web.Response(body=body, status=status, headers=headers)
 

@@ -2,11 +2,11 @@
 
 `podscaler.dashboard.server` redeems a token at POST /login and finds the session of every other request. Rules:
 
-1. A login token is redeemed once, within LOGIN_S; then it is worthless.
-2. A session ends IDLE_S after its last request, or at logout; at most SESSIONS_MAX exist, and the one that was idle for
-   the longest time ends for a new one.
+1. A login token is redeemed once, within LOGIN_TOKEN_S; then it is worthless.
+2. A session ends SESSION_IDLE_S after its last request, or at logout; at most SESSIONS_MAX exist, and the one that was
+   idle for the longest time ends for a new one.
 3. Only digests of tokens and cookies are kept; both have 256 random bits.
-4. After FAILURES_MAX wrong tokens within FAILURES_S no token is accepted for the rest of that time.
+4. After FAILURES_MAX wrong tokens within FAILURES_WINDOW_S no token is accepted for the rest of that time.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from podscaler.base.clock import Clock
 from podscaler.dashboard.viewers import Viewer
 
-LOGIN_S = 24 * 3600.0
-IDLE_S = 12 * 3600.0
+LOGIN_TOKEN_S = 24 * 3600.0
+SESSION_IDLE_S = 12 * 3600.0
 SESSIONS_MAX = 200
 LOGINS_MAX = 20
 """How many login tokens are valid at the same time; the oldest is dropped for a new one."""
 FAILURES_MAX = 20
-FAILURES_S = 60.0
+FAILURES_WINDOW_S = 60.0
 STREAMS_MAX = 10
 """How many event streams a session may have open; `podscaler.dashboard.server` checks it."""
 TOKEN_BYTES = 32
@@ -55,7 +55,7 @@ class Sessions:
         self._clock = clock
         self._login_tokens: OrderedDict[bytes, float] = OrderedDict()  # when each was made, by its digest
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
-        self._failures_s: deque[float] = deque(maxlen=FAILURES_MAX)
+        self._failures_s: deque[float] = deque(maxlen=FAILURES_MAX)  # when the latest wrong tokens were sent
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -71,12 +71,12 @@ class Sessions:
     def redeem(self, token: str) -> bool:
         """Use up a login token; returns whether it may begin a session."""
         made_s = self._login_tokens.pop(_digest(token), None)
-        return made_s is not None and self._clock.monotonic_s() - made_s < LOGIN_S
+        return made_s is not None and self._clock.monotonic_s() - made_s < LOGIN_TOKEN_S
 
     def has_too_many_failures(self) -> bool:
-        """Whether no token is accepted now, because of FAILURES_MAX wrong ones within FAILURES_S (rule 4)."""
+        """Whether no token is accepted now, because of FAILURES_MAX wrong ones within FAILURES_WINDOW_S (rule 4)."""
         is_full = len(self._failures_s) == FAILURES_MAX
-        return is_full and self._clock.monotonic_s() - self._failures_s[0] < FAILURES_S
+        return is_full and self._clock.monotonic_s() - self._failures_s[0] < FAILURES_WINDOW_S
 
     def add_failure(self) -> None:
         """Count a wrong token."""
@@ -103,7 +103,7 @@ class Sessions:
 
     def is_over(self, session: Session) -> bool:
         """Whether a session has ended."""
-        return session.is_ended or self._clock.monotonic_s() - session.last_used_s >= IDLE_S
+        return session.is_ended or self._clock.monotonic_s() - session.last_used_s >= SESSION_IDLE_S
 
     async def end(self, cookie: str) -> None:
         """End the session of a cookie, if there is one."""

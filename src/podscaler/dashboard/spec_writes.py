@@ -1,7 +1,8 @@
 """Writes the spec of an autoscaler for a viewer, where the server allows writes (`--allow-writes`).
 
 `podscaler.dashboard.server` calls `write` with the viewer's client, so that the API server decides whether the viewer
-may write. The patch has the resourceVersion that the viewer saw: an object that changed meanwhile is not overwritten.
+may write. The patch has the resourceVersion that the viewer saw: an object that changed meanwhile is not overwritten. A
+further field: in WRITABLE_FIELDS.
 """
 
 from typing import Any

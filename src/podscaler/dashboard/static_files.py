@@ -1,7 +1,7 @@
 """Reads the files of the page from the package once, and serves them from memory.
 
 `podscaler.dashboard.server` looks up each path that is not one of its routes. Only files that were found in the folders
-at the start exist, so that no path leads out of them.
+at the start exist, so that no path leads out of them. A further type of file: in CONTENT_TYPES.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class StaticFiles:
                 content_type = CONTENT_TYPES.get(path[path.rfind(".") :])
                 if content_type is not None:
                     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-                    self._files.setdefault(path, StaticFile(body, content_type, etag))
+                    self._files.setdefault(path, StaticFile(body, content_type, etag))  # the first folder's counts
 
     def find(self, path: str) -> StaticFile | None:
         """The file of a URL path, with or without `/static`; `/` is the page; None if there is no such file."""

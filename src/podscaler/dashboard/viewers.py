@@ -3,7 +3,8 @@
 `podscaler.dashboard.sessions` keeps one Viewer for each session; `podscaler.dashboard.server` makes LocalViewers,
 `podscaler.cli.dashboard.bearer_viewers` TokenViewers. A LocalViewer is the user of the kubeconfig with which the server
 reads the cluster anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with
-a SelfSubjectAccessReview, and details are read with that token.
+a SelfSubjectAccessReview, and details are read with that token. A further kind of viewer: a class with the methods of
+Viewer, made in `DashboardServer._login`.
 
 Source: authorization.k8s.io/v1 SelfSubjectAccessReview (API reference).
 """

@@ -51,9 +51,9 @@ def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Compari
     before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
     labels = before if len(before) > len(after) else after  # a spec may have more metrics than the other
     rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in labels]
-    aside = "" if as_it_is.source.has_history else ", history aside"
+    reservation = "" if as_it_is.source.has_history else ", history aside"
     difference = _difference(as_it_is.verdict, what_if.verdict)
-    summary = f"With {assignments} {as_it_is.autoscaler} {difference}{aside}."
+    summary = f"With {assignments} {as_it_is.autoscaler} {difference}{reservation}."
     return Comparison(assignments, summary, tuple(rows), what_if)
 
 
@@ -134,10 +134,10 @@ def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, ve
     written = {condition.type: condition for condition in status.conditions or ()}
     phrases = []
     for computed in decision.status.conditions or ():
-        there = written.get(computed.type)
-        if computed.type in _COMPARED_CONDITIONS and there is not None and there.status != computed.status:
+        latest = written.get(computed.type)
+        if computed.type in _COMPARED_CONDITIONS and latest is not None and latest.status != computed.status:
             phrases.append(
-                f"the status says {computed.type} {there.status} ({there.reason}: {there.message}), "
+                f"the status says {computed.type} {latest.status} ({latest.reason}: {latest.message}), "
                 f"and what is computed here is {computed.status} ({computed.reason})"
             )
     desired = status.desired_replicas

@@ -1,4 +1,4 @@
-"""Decides again about recorded or observed facts with another spec: the second decision of a what-if.
+"""Decides again on what a recorded or observed sync read, with another spec: the second decision of a what-if.
 
 `podscaler explain --what-if` and `podscaler.observe.what_if` make a DecisionFacts and call `decide_again`; the result
 is explained and compared as any decision.
@@ -65,5 +65,11 @@ def recorded_facts(sync: RecordedSync, flags: Settings) -> DecisionFacts:
     annotations = sync.line.hpa.metadata.annotations or {}
     wire = failure_policy.with_annotations(_SPEC.decode(sync.line.hpa.spec), annotations)
     return DecisionFacts(
-        wire, sync.spec.namespace, sync.spec.name, sync.observation, sync.prior_history, sync.now_ns, flags
+        wire=wire,
+        namespace=sync.spec.namespace,
+        name=sync.spec.name,
+        observation=sync.observation,
+        prior_history=sync.prior_history,
+        now_ns=sync.now_ns,
+        flags=flags,
     )

@@ -1,7 +1,8 @@
 """Explains one decision, as data and as text: a summary in one sentence, the advice and the steps.
 
 `podscaler explain` calls `explain`, and prints the result as JSON or with `text`. A summary: `shop/web goes from 4 to
-6: cpu is at 90 % of requests, target 60 %.` Each part has its module: `sentence`, `advice`, `steps`, `outlook`.
+6: cpu is at 90 % of requests, target 60 %.` Each part has its module: `sentence`, `advice`, `steps`, `outlook`. A
+further one: an attribute of Explanation that `explain` sets, and its lines in `_lines`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,7 @@
 """The parts of an explanation as data: the source of its trace, its lines and sections of text, reported events.
 
-Made by the modules of `podscaler.explain` and by `podscaler explain`, which prints them as text or as JSON.
+Made by the modules of `podscaler.explain` and by `podscaler explain`, which prints them as text or as JSON. A further
+TraceSource: in `has_history` and `is_past`, and wherever texts depend on it (`limit_steps`, `sentence`).
 """
 
 from enum import StrEnum

@@ -1,6 +1,7 @@
 """Phrases about metrics that cannot be read: the failure policy, last values and their ages, fallback replicas.
 
-Called by `sentence`, `steps`, `metric_steps` and `limit_steps`.
+Called by `sentence`, `steps`, `metric_steps` and `limit_steps`. A further part of failure policies: a clause in
+`_clauses`.
 
 Source: docs/metric-failures.md.
 """

@@ -52,7 +52,8 @@ def _window_clause(trace: Trace, step: Stabilization) -> str:
         return f"the window of {window} holds back {direction}"
     recommendation = f"a recommendation of {held_by.replicas} from {wording.age(held_by.at, trace.now)}"
     current = trace.current_replicas or 0
-    if (current < step.result) if is_down else (current > step.result):
+    moves_to_recommendation = current < step.result if is_down else current > step.result
+    if moves_to_recommendation:
         return f"{recommendation} still counts ({direction} looks back {window})"
     return f"{recommendation} holds back {direction} for {window}"
 
@@ -73,11 +74,11 @@ def holding_recommendation(step: Stabilization) -> Recommendation | None:
     """
     if step.result > step.proposal:
         includes_cutoff = step.up_cutoff is None
+        first_at = step.down_cutoff if includes_cutoff else step.down_cutoff + 1
         holding = [
             recommendation
             for recommendation in step.recommendations
-            if (recommendation.at >= step.down_cutoff if includes_cutoff else recommendation.at > step.down_cutoff)
-            and recommendation.replicas >= step.result
+            if recommendation.at >= first_at and recommendation.replicas >= step.result
         ]
     else:
         cutoff = step.down_cutoff if step.up_cutoff is None else step.up_cutoff
@@ -117,8 +118,8 @@ def _rate_clause(trace: Trace, limits: Limits) -> str:
 
 def policy_text(budget: PolicyBudget) -> str:
     """A policy: `4 pods each 1 min`, `10 % each 15 s`."""
-    unit = "%" if budget.type == "Percent" else "pod" if budget.value == 1 else "pods"
-    return f"{budget.value} {unit} each {wording.span(budget.period_ns)}"
+    amount = f"{budget.value} %" if budget.type == "Percent" else wording.count(budget.value, "pod")
+    return f"{amount} each {wording.span(budget.period_ns)}"
 
 
 def _binding_policy(limits: Limits) -> PolicyBudget | None:

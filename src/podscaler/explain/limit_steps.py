@@ -1,6 +1,6 @@
 """Writes the section of an explanation about limits: windows, policies, bounds, and the write of the scale.
 
-Called by `steps`.
+Called by `steps`. A further limit: a line in `_lines`, in the order of the computation.
 
 Source: docs/spec/decision.md 3.2 (Loop), 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
@@ -60,7 +60,7 @@ def _window_lines(trace: Trace, step: Stabilization) -> Iterable[Line]:
     yield Line("stabilized", _stabilized_text(trace, step))
 
 
-def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
+def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme_text: str) -> str:
     """The recommendations in a window: `5 min: 8 (3 min ago), 6 (1 min ago), 2 older; highest 8 (3 min ago)`."""
     window_ns = trace.now - cutoff
     if not window_ns:
@@ -73,7 +73,7 @@ def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -
     ]
     older_count = len(step.recommendations) - len(in_window)
     older_count_text = f", {older_count} older" if older_count else ""
-    return f"{wording.span(window_ns)}: {_runs_text(trace, in_window)}{older_count_text}; {extreme}"
+    return f"{wording.span(window_ns)}: {_runs_text(trace, in_window)}{older_count_text}; {extreme_text}"
 
 
 def _runs_text(trace: Trace, recommendations: Sequence[Recommendation]) -> str:

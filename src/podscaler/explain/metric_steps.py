@@ -1,7 +1,8 @@
 """Writes the section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
 
 Called by `steps`. A line: `ratio  90 % / 60 % = 1.5, outside tolerance (0.9 to 1.1)`. Pods are grouped by the
-rule that applied to them, one line for each, with the first names.
+rule that applied to them, one line for each, with the first names. A new PodRule needs an entry in `_POD_REASONS`, a
+new Outcome one in `_NO_CHANGE_REASONS` (here and in `metric_words`) or a case in `_proposal`.
 
 Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """

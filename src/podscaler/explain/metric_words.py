@@ -1,6 +1,7 @@
 """Phrases for a metric: its name, its value, its target.
 
-Called by `sentence` and `metric_steps`.
+Called by `sentence` and `metric_steps`. A new Outcome that changes nothing: an entry in `_NO_CHANGE_REASONS`; a new
+type of metric: a case in `name`, and one in `target` if its target is for each pod.
 """
 
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading
@@ -18,7 +19,7 @@ def name(step: MetricStep) -> str:
         return resource(step)
     if step.type == "ContainerResource":
         return f"{resource(step)} of container {step.subject}"
-    metric_name = step.name.partition("(")[0]
+    metric_name = step.name.partition("(")[0]  # of `external metric queue_depth(nil)`, `Ingress metric rps`, ...
     return f"{metric_name.rpartition(' ')[2]} of {step.subject}" if step.type == "Object" else metric_name
 
 
@@ -49,9 +50,10 @@ def target(step: MetricStep) -> str:
         return "none"
     if is_utilization(step):
         return f"{step.target} %"
-    is_per_pod = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
-    if step.kept is not None:
+    if step.kept is not None:  # this sync has no calculation, which would tell the type of the target
         is_per_pod = step.kept.current.average_value is not None
+    else:
+        is_per_pod = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
     return amount(step, step.target) + (" a pod" if is_per_pod else "")
 
 

@@ -4,7 +4,8 @@ Called by `explained`. Theory of operation: the trace holds the history of the n
 and their instants), the windows and the periods. Only at the instants at which an entry leaves a window or a period can
 the outcome change. The stages of the decision are run for these instants in order, until one has another count.
 
-The controller acts at its first sync after that instant.
+The controller acts at its first sync after that instant. A new limit of decisions: its stage in
+`_FutureSyncs.replicas`, and the instants at which its result may change in `_FutureSyncs.instants`.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) to 10 (Scale-event history).
 """
@@ -48,7 +49,8 @@ def of(trace: Trace) -> Outlook | None:
     for at in sorted({trace.now + NEXT_SYNC_NS, *future_syncs.instants()}):
         replicas = future_syncs.replicas(at)
         if replicas != future_syncs.current:
-            change = Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
+            is_next_sync = at == trace.now + NEXT_SYNC_NS
+            change = Outlook(trace.now if is_next_sync else at, replicas)
             return change if cooldown is None else _after_cooldown(change, trace, cooldown)
     return None
 
@@ -128,5 +130,15 @@ def _history_after(trace: Trace, limits: Limits) -> History:
 
 def _spec_of(trace: Trace) -> Spec:
     """A spec with the limits of the trace; names, target and metrics are empty, because limits do not need them."""
-    least, most = trace.min_replicas, trace.max_replicas
-    return Spec("", "", "", "", "", least, most, metrics=(), scales_on_others=False, behavior=trace.behavior)
+    return Spec(
+        key="",
+        namespace="",
+        name="",
+        reference="",
+        target_fault="",
+        min_replicas=trace.min_replicas,
+        max_replicas=trace.max_replicas,
+        metrics=(),
+        scales_on_others=False,
+        behavior=trace.behavior,
+    )

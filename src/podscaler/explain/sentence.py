@@ -193,7 +193,8 @@ def _outlook_clause(trace: Trace, verdict: Verdict, outlook: Outlook | None, sou
     """The clause about the next change: `; change in 4 min at the latest, to 2`."""
     if outlook is None:
         return ""
-    subject = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
+    change = "earliest change" if source.is_past else "change"
+    subject = "next step" if verdict.is_change else change
     if outlook.at <= trace.now:
         return f"; {subject} at the next sync, to {outlook.replicas}"
     latest_text = "" if source.is_past else " at the latest"  # a cluster keeps a recommendation up to a minute too long

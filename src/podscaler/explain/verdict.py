@@ -102,6 +102,7 @@ def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> V
         return VerdictReason.LIFTED
     if wanted == result:
         return VerdictReason.STEADY if result == trace.current_replicas else VerdictReason.SCALED
+    # the limits moved the count in the direction in which the result differs from the metrics' proposal
     if _is_same_direction(limits.wanted, limits.result, wanted, result):
         return VerdictReason.RATE_LIMITED if limits.reason in RATE_REASONS else VerdictReason.AT_BOUND
     return VerdictReason.STABILIZED

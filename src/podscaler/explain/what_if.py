@@ -49,10 +49,10 @@ def parse(text: str) -> tuple[Assignment, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise UsageError("what-if needs assignments such as minReplicas=3,metrics[0].target=60%")
-    return tuple(_assignment(part) for part in parts)
+    return tuple(_parse_assignment(part) for part in parts)
 
 
-def _assignment(part: str) -> Assignment:
+def _parse_assignment(part: str) -> Assignment:
     path, equals, value = (side.strip() for side in part.partition("="))
     if not equals or not path or not value:
         raise UsageError(f'what-if "{part}" is not an assignment such as minReplicas=3')

@@ -78,19 +78,19 @@ def ratio_text(text: str) -> str:
 
 
 def _set_count(spec: Object, match: re.Match[str], value: str) -> None:
-    spec[match[0]] = _integer(value)
+    spec[match[0]] = _parse_int32(value)
 
 
 def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
     """Set a target of the type that fits its text and the metric."""
-    source_name, source = _source(spec, int(match[1]))
+    source_name, source = _find_source(spec, int(match[1]))
     has_requests = source_name in ("resource", "containerResource")
     if value.endswith("%"):
         if not has_requests:
             raise ValueError("a percentage is of requests, which only Resource and ContainerResource metrics have")
-        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
+        source["target"] = {"type": "Utilization", "averageUtilization": _parse_int32(value.removesuffix("%").rstrip())}
         return
-    amount = _quantity(value)
+    amount = _checked_quantity(value)
     if has_requests or source_name == "pods" or "averageValue" in source["target"]:
         source["target"] = {"type": "AverageValue", "averageValue": amount}
     else:
@@ -99,16 +99,16 @@ def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
 
 def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
     """Set the target of a metric in one of its three forms, which replaces the others."""
-    _, source = _source(spec, int(match[1]))
+    _, source = _find_source(spec, int(match[1]))
     if match[2] == "averageUtilization":
-        source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
+        source["target"] = {"type": "Utilization", "averageUtilization": _parse_int32(value.removesuffix("%").rstrip())}
     elif match[2] == "averageValue":
-        source["target"] = {"type": "AverageValue", "averageValue": _quantity(value)}
+        source["target"] = {"type": "AverageValue", "averageValue": _checked_quantity(value)}
     else:
-        source["target"] = {"type": "Value", "value": _quantity(value)}
+        source["target"] = {"type": "Value", "value": _checked_quantity(value)}
 
 
-def _source(spec: Object, index: int) -> tuple[str, Object]:
+def _find_source(spec: Object, index: int) -> tuple[str, Object]:
     """The name and the source of the metric with that index. Raises ValueError if there is none."""
     metrics = spec["metrics"]
     if index >= len(metrics):
@@ -120,7 +120,7 @@ def _source(spec: Object, index: int) -> tuple[str, Object]:
     return name, metric[name]
 
 
-def _drop(spec: Object, match: re.Match[str], value: str) -> None:
+def _remove_field(spec: Object, match: re.Match[str], value: str) -> None:
     """Remove a field of the spec that has fields of its own; the only value is `none`."""
     if value != "none":
         example = "onMetricFailure.keepLastFor" if match[0] == "onMetricFailure" else "behavior.scaleDown.selectPolicy"
@@ -138,7 +138,7 @@ def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
     elif match[1] == "keepLastFor":
         policy["keepLastFor"] = value
     elif match[1] == "fallback.replicas":
-        policy.setdefault("fallback", {})["replicas"] = _integer(value)
+        policy.setdefault("fallback", {})["replicas"] = _parse_int32(value)
     elif "fallback" not in policy:
         raise ValueError("set onMetricFailure.fallback.replicas first")
     else:
@@ -147,7 +147,7 @@ def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
         raise ValueError(fault)
 
 
-def _rules(spec: Object, direction: str) -> Object:
+def _scaling_rules(spec: Object, direction: str) -> Object:
     """The scaling rules of a direction, after the API's defaults are set in the spec."""
     spec.setdefault("behavior", {})
     rules: Object = set_defaults(spec)["behavior"][direction]
@@ -155,21 +155,21 @@ def _rules(spec: Object, direction: str) -> Object:
 
 
 def _set_window(spec: Object, match: re.Match[str], value: str) -> None:
-    rules = _rules(spec, match[1])
-    rules["stabilizationWindowSeconds"] = _seconds(value)
+    rules = _scaling_rules(spec, match[1])
+    rules["stabilizationWindowSeconds"] = _parse_seconds(value)
 
 
 def _set_select_policy(spec: Object, match: re.Match[str], value: str) -> None:
-    _rules(spec, match[1])["selectPolicy"] = value
+    _scaling_rules(spec, match[1])["selectPolicy"] = value
 
 
 def _set_tolerance(spec: Object, match: re.Match[str], value: str) -> None:
-    _rules(spec, match[1])["tolerance"] = _quantity(ratio_text(value))
+    _scaling_rules(spec, match[1])["tolerance"] = _checked_quantity(ratio_text(value))
 
 
 def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:
     """Set a field of a policy; the index after the last one adds a policy."""
-    policies, index = _rules(spec, match[1])["policies"], int(match[2])
+    policies, index = _scaling_rules(spec, match[1])["policies"], int(match[2])
     if index > len(policies):
         raise ValueError(f"there are {len(policies)} policies; policies[{len(policies)}] would add one")
     if index == len(policies):
@@ -177,9 +177,9 @@ def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:
     if match[3] == "type":
         policies[index]["type"] = value
     elif match[3] == "value":
-        policies[index]["value"] = _integer(value)
+        policies[index]["value"] = _parse_int32(value)
     else:
-        policies[index]["periodSeconds"] = _seconds(value)
+        policies[index]["periodSeconds"] = _parse_seconds(value)
 
 
 _RULES = r"behavior\.(scaleUp|scaleDown)"
@@ -187,7 +187,7 @@ _SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] =
     (r"minReplicas|maxReplicas", _set_count),
     (r"metrics\[(\d+)]\.target", _set_target),
     (r"metrics\[(\d+)]\.target\.(averageUtilization|averageValue|value)", _set_target_field),
-    (r"onMetricFailure|behavior", _drop),
+    (r"onMetricFailure|behavior", _remove_field),
     (r"onMetricFailure\.(keepLastFor|ignoreFailed|fallback\.replicas|fallback\.after)", _set_failure_policy),
     (rf"{_RULES}\.stabilizationWindowSeconds", _set_window),
     (rf"{_RULES}\.selectPolicy", _set_select_policy),
@@ -196,13 +196,13 @@ _SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] =
 )
 
 
-def _integer(text: str) -> int:
+def _parse_int32(text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,10}", text) or not numbers.INT32_MIN <= int(text) <= numbers.INT32_MAX:
         raise ValueError(f'"{text}" is not a whole number')
     return int(text)
 
 
-def _quantity(text: str) -> str:
+def _checked_quantity(text: str) -> str:
     try:
         quantity.parse(text)
     except ValueError:
@@ -210,10 +210,10 @@ def _quantity(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> int:
+def _parse_seconds(text: str) -> int:
     """Whole seconds, written as a number or as a duration (`90`, `1m30s`)."""
     if re.fullmatch(r"-?[0-9]+", text):
-        return _integer(text)
+        return _parse_int32(text)
     span_ns = duration.parse(text)
     if span_ns % SECOND_NS:
         raise ValueError("only whole seconds can be set")

@@ -12,7 +12,7 @@ from podscaler.core.model.settings import SECOND_NS
 
 MILLISECOND_NS = 1_000_000
 NAMES_SHOWN = 5
-LARGEST_PLAIN_MILLI = 10**15
+SUFFIXED_FROM_MILLI = 10**15
 """From this amount on (10^12), numbers have a suffix."""
 _SPAN_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _BYTE_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -33,7 +33,8 @@ def span(span_ns: int) -> str:
 
 def wait(span_ns: int) -> str:
     """As `span`, rounded up to seconds, without the last nanosecond (a window ends after its last instant)."""
-    return span(-(-(span_ns - 1) // SECOND_NS) * SECOND_NS)
+    seconds = -(-(span_ns - 1) // SECOND_NS)  # rounded up
+    return span(seconds * SECOND_NS)
 
 
 def age(at: int, now: int) -> str:
@@ -43,7 +44,7 @@ def age(at: int, now: int) -> str:
 
 def clock_time(at: int) -> str:
     """The time of day of an instant: `10:02:45Z`."""
-    return instants.text(at)[11:]
+    return instants.text(at).partition("T")[2]
 
 
 def count(number: int, noun: str) -> str:
@@ -76,7 +77,7 @@ def amount(milli: int, resource: str = "") -> str:
 
 def plain(milli: int) -> str:
     """Thousandths as a decimal number: `12.5`; very large ones with a suffix."""
-    if abs(milli) >= LARGEST_PLAIN_MILLI:
+    if abs(milli) >= SUFFIXED_FROM_MILLI:
         return status_text.decimal(milli)
     sign, size = ("-", -milli) if milli < 0 else ("", milli)
     whole, fraction = divmod(size, 1000)

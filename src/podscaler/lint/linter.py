@@ -31,7 +31,7 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
     findings = []
     for rule, finding in _findings(rulebook.RULES, context):
         if not (files_only and _is_about_cluster_only(finding)):
-            findings.append(_located(rule, finding, lines))
+            findings.append(_with_line(rule, finding, lines))
     return sorted(dict.fromkeys(findings), key=_sort_key)
 
 
@@ -65,7 +65,7 @@ def _is_about_cluster_only(finding: RuleFinding) -> bool:
     return finding.item.origin.is_live and (finding.other_item is None or finding.other_item.origin.is_live)
 
 
-def _located(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
+def _with_line(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
     """The finding of a rule with the line of its field."""
     item = finding.item
     return Finding(

@@ -55,7 +55,7 @@ class KeptSync:
     def line(self) -> bytes:
         """The line of the recording."""
         record = self.record
-        return zlib.decompress(self.packed) if record is None else RecordLines().of(record)
+        return zlib.decompress(self.packed) if record is None else RecordLines().encode(record)
 
 
 class KeptSyncs:

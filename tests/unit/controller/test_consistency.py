@@ -28,7 +28,7 @@ def test_the_cache_must_have_our_write(cache_version: str, lag: str | None) -> N
 
 def test_ready_forgets_the_record() -> None:
     """A write that was seen is not looked for again."""
-    state = AutoscalerState(KEY, written=WRITTEN)
+    state = AutoscalerState(KEY, uncached_write=WRITTEN)
     state.find_lag("10")
     assert state.find_lag("9") is None
 
@@ -49,14 +49,14 @@ def test_a_deletion_forgets_its_own_write(uid: str, forgotten: bool) -> None:
     states = AutoscalerStates()
     state = states.of(KEY)
     state.begin_sync()
-    state.written = WRITTEN
+    state.uncached_write = WRITTEN
     states.unregister(KEY, uid)
-    assert (states.of(KEY).written is None) is forgotten
+    assert (states.of(KEY).uncached_write is None) is forgotten
 
 
 def test_the_end_of_a_key_forgets_any_write() -> None:
     """A sync that finds the autoscaler gone leaves no record."""
     states = AutoscalerStates()
-    states.of(KEY).written = WRITTEN
+    states.of(KEY).uncached_write = WRITTEN
     states.forget(KEY)
-    assert states.of(KEY).written is None
+    assert states.of(KEY).uncached_write is None

@@ -91,7 +91,7 @@ async def test_the_whole_object_is_put() -> None:
     }
     wire = msgspec.convert(read, HorizontalPodAutoscaler)
     autoscaler = Autoscaler(wire.metadata, wire, spec.of(wire))
-    version = await status_writer.put(Client(transport, VirtualClock()), autoscaler, _status())
+    version = await status_writer.put_status(Client(transport, VirtualClock()), autoscaler, _status())
     assert (version, msgspec.json.decode(transport.requests[0].body or b"")) == (
         "8",
         {

@@ -38,16 +38,16 @@ def others(clock: VirtualClock) -> OtherControllers:
     note(made, clock, WEB, BUILT_IN, FORK)
     note(made, clock, API, BUILT_IN)
     for key in (WEB, API):
-        made.competing(key, has_change=True)
+        made.update_competing(key, has_change=True)
     return made
 
 
 def test_names_of_all(others: OtherControllers) -> None:
     """Each other controller is named once, as long as it is at work on one autoscaler that is ours."""
-    found = [others.found]
+    found = [others.all_competing]
     for key in (WEB, API):
         others.release(key)
-        found.append(others.found)
+        found.append(others.all_competing)
     assert found == [f"{BUILT_IN}, {FORK}", BUILT_IN, ""]
 
 
@@ -56,8 +56,8 @@ async def test_names_of_those_that_are_silent(others: OtherControllers, clock: V
     await clock.advance(60)
     note(others, clock, API, BUILT_IN)
     for key in (WEB, API):
-        others.competing(key, has_change=True)
-    assert others.found == BUILT_IN
+        others.update_competing(key, has_change=True)
+    assert others.all_competing == BUILT_IN
 
 
 def test_everywhere_is_what_was_asked_about(clock: VirtualClock) -> None:
@@ -65,14 +65,14 @@ def test_everywhere_is_what_was_asked_about(clock: VirtualClock) -> None:
     others = OtherControllers(Client(ScriptedTransport(), clock), clock, own="podscaler")
     note(others, clock, WEB, BUILT_IN)
     note(others, clock, API)
-    said = [others.is_everywhere]
+    said = [others.competes_everywhere]
     for key in (WEB, API):
-        others.competing(key, has_change=True)
-        said.append(others.is_everywhere)
+        others.update_competing(key, has_change=True)
+        said.append(others.competes_everywhere)
     others.release(API)
-    said.append(others.is_everywhere)
+    said.append(others.competes_everywhere)
     others.forget(WEB)
-    said.append(others.is_everywhere)
+    said.append(others.competes_everywhere)
     assert said == [False, True, False, True, False]
 
 

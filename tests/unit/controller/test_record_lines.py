@@ -40,7 +40,7 @@ def test_history_is_told_where_a_reader_cannot_know_it() -> None:
     second = _sync(first.decision.history)
     lost = _sync(second.decision.history)
     after = _sync(lost.decision.history)
-    told = [_read(lines.of(sync))[0].history is not None for sync in (first, second, after)]
+    told = [_read(lines.encode(sync))[0].history is not None for sync in (first, second, after)]
     assert told == [True, False, True]
 
 
@@ -49,23 +49,23 @@ def test_a_fresh_file_knows_nothing() -> None:
     lines = RecordLines()
     first = _sync()
     second = _sync(first.decision.history)
-    plain = _read(lines.of(first))[0].history
+    plain = _read(lines.encode(first))[0].history
     lines.restart()
-    assert (plain, _read(lines.of(second))[0].history is None) == (None, False)
+    assert (plain, _read(lines.encode(second))[0].history is None) == (None, False)
 
 
 def test_the_end_of_an_autoscaler() -> None:
     """Its successor begins without a history, and need not say so."""
     lines = RecordLines()
-    lines.of(_sync())
-    assert _read(lines.of(SyncsEnd(NOW, KEY)))[0].deleted == "default/web"
-    assert _read(lines.of(_sync()))[0].history is None
+    lines.encode(_sync())
+    assert _read(lines.encode(SyncsEnd(NOW, KEY)))[0].deleted == "default/web"
+    assert _read(lines.encode(_sync()))[0].history is None
 
 
 def test_a_clock_that_is_set_back() -> None:
     """Lines of one autoscaler are in time order: it ends for the reader, and begins anew with its history."""
     lines = RecordLines()
     first = _sync()
-    lines.of(first)
-    end, sync = _read(lines.of(_sync(first.decision.history, NOW - 1)))
+    lines.encode(first)
+    end, sync = _read(lines.encode(_sync(first.decision.history, NOW - 1)))
     assert (end.deleted, end.time, sync.history is not None) == ("default/web", sync.time, True)

@@ -33,9 +33,9 @@ def test_nothing_changes() -> None:
 def test_equal_parts_are_one_object() -> None:
     """Pods of one workload share labels, containers and requests; other labels are others."""
     first, second, other = _read(_pod("a", app="web"), _pod("b", app="web"), _pod("c", app="api"))
-    assert first.metadata.labels is second.metadata.labels is second.facts.labels
-    assert first.facts.containers is second.facts.containers is other.facts.containers
-    assert first.facts.requests_milli is second.facts.requests_milli
+    assert first.metadata.labels is second.metadata.labels is second.core_pod.labels
+    assert first.core_pod.containers is second.core_pod.containers is other.core_pod.containers
+    assert first.core_pod.requests_milli is second.core_pod.requests_milli
     assert other.metadata.labels == {"app": "api"}
 
 

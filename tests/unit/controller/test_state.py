@@ -44,7 +44,7 @@ def test_a_selector_is_kept_only_for_the_registered(states: AutoscalerStates) ->
 
 def test_errors_are_news_when_they_change(states: AutoscalerStates) -> None:
     """A repeated error is none, another one is, and so is its end."""
-    news = [states.of(WEB).is_new_error(error) for error in ("", "a", "a", "b", "", "")]
+    news = [states.of(WEB).note_error(error) for error in ("", "a", "a", "b", "", "")]
     assert news == [False, True, False, True, True, False]
 
 

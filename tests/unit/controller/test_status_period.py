@@ -94,4 +94,4 @@ CPU = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue
 )
 def test_what_is_only_a_value(before: Status, after: Status, expected: bool) -> None:
     """Which differences may wait."""
-    assert status_writer.differs_in_values(before, after) is expected
+    assert status_writer.differs_in_metric_values(before, after) is expected

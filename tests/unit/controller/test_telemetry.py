@@ -138,6 +138,6 @@ def test_a_recording_is_counted_where_there_is_one() -> None:
     shown = []
     for recording in (Recorded(), Recording()):
         telemetry = Telemetry(VirtualClock())
-        telemetry.count_recording(recording)
+        telemetry.add_recording_metrics(recording)
         shown.append({name: value for name, value in _samples(telemetry).items() if "recording" in name})
     assert shown == [{"podscaler_recording_lines_total{}": 5, "podscaler_recording_lost_lines_total{}": 2}, {}]

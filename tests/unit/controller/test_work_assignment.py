@@ -46,7 +46,7 @@ async def _nothing() -> None:
 def test_the_first_round() -> None:
     """All have a turn, in the order of their names, spread over the round."""
     turns = Slots()
-    assignment(turns).begin(lambda _key: True)
+    assignment(turns).queue_registered(lambda _key: True)
     assert turns.added == [(key, index * 0.02) for index, key in enumerate(KEYS)]
 
 
@@ -56,5 +56,5 @@ async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
     made = assignment(turns)
     for key in KEYS[:2]:
         made.syncs.run(key, _nothing(), await syncs.take())
-    made.begin(lambda _key: True)
+    made.queue_registered(lambda _key: True)
     assert [key for key, _ in turns.added] == [*KEYS[2:], *KEYS[:2]]

@@ -66,7 +66,7 @@ async def test_a_new_link_after_each_login() -> None:
 @pytest.mark.parametrize(("after_s", "status"), [(29, 200), (30, 401)], ids=["before", "at the end"])
 async def test_sessions_expire(after_s: float, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session ends when it was idle for long; the error says how to log in again."""
-    monkeypatch.setattr(sessions, "IDLE_S", 30.0)
+    monkeypatch.setattr(sessions, "SESSION_IDLE_S", 30.0)
     async with DashboardWorld.open(is_logged_in=False) as world:
         await world.viewer.login(world.server.login_link())
         await world.cluster.advance(after_s)
@@ -77,7 +77,7 @@ async def test_sessions_expire(after_s: float, status: int, monkeypatch: pytest.
 
 async def test_links_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     """An old link begins no session."""
-    monkeypatch.setattr(sessions, "LOGIN_S", 30.0)
+    monkeypatch.setattr(sessions, "LOGIN_TOKEN_S", 30.0)
     async with DashboardWorld.open(is_logged_in=False) as world:
         link = world.server.login_link()
         await world.cluster.advance(30)

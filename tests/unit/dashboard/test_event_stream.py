@@ -118,7 +118,7 @@ async def test_comments_keep_the_connection() -> None:
 
 async def test_a_session_that_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stream ends with a notice."""
-    monkeypatch.setattr(sessions, "IDLE_S", 30.0)
+    monkeypatch.setattr(sessions, "SESSION_IDLE_S", 30.0)
     async with DashboardWorld.open(sync_period_ns=3600 * 10**9) as world, world.viewer.events() as events:
         await _until(world, events, "rows")
         await world.cluster.advance(30)

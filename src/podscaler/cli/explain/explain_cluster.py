@@ -233,7 +233,7 @@ class Neighbourhood:
         version = emulation.version
         if version not in self._pods_by_version:
             self._pods_by_version[version] = asyncio.ensure_future(self._request_pods(namespace, "", emulation))
-        return [pod for pod in await self._pods_by_version[version] if selector.matches(pod.facts.labels)]
+        return [pod for pod in await self._pods_by_version[version] if selector.matches(pod.core_pod.labels)]
 
     async def _request_pods(self, namespace: str, selector_text: str, emulation: Emulation) -> list[CachedPod]:
         """The pods of a namespace that match the selector; empty for all."""

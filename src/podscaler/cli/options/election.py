@@ -131,7 +131,7 @@ class UnelectedController:
 
     async def stopped(self) -> None:
         """Return once `stop` was called."""
-        await self._controller.stopped()
+        await self._controller.wait_stopped()
 
     async def run(self) -> None:
         """Manage autoscalers until `stop` is called."""

@@ -13,6 +13,8 @@ Two controllers sync at different instants; a difference counts only if this doe
    ours, or a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
 5. What is left is `different`: a rescale at once, anything else when it is still so at our next sync. It is logged with
    our explanation, and counted once until it changes.
+
+A further verdict: a constant in VERDICTS, which is a label value of a metric, a rule here, and its use in `_judge`.
 """
 
 import logging
@@ -53,7 +55,7 @@ ConditionTexts = dict[str, tuple[str, str]]
 
 
 class _OwnSync(NamedTuple):
-    """One of our syncs: its instant, the target's replicas, the facts, the history before it, and the decision."""
+    """One of our syncs: its instant, the target's replicas, the inputs, the history before, and the decision."""
 
     at_ns: int
     replicas: int
@@ -71,6 +73,7 @@ class _Comparison:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
+        syncs: our last syncs in which a scale was read, the newest last.
         suspected: the difference at the last sync, which the next one may confirm; empty if there was no difference.
         logged: the difference that was logged last; empty if no difference was logged.
         has_differed: whether a verdict was ever DIFFERENT.
@@ -96,9 +99,9 @@ class DecisionComparison:
         self._telemetry = telemetry
         self._flags = settings.decision
         self._comparisons: dict[Key, _Comparison] = {}
-        self._verdicts: Counter[str] = Counter()
+        self._verdict_counts: Counter[str] = Counter()
         self._differed_count = 0
-        telemetry.count_comparisons(VERDICTS)
+        telemetry.add_comparison_metrics(VERDICTS)
 
     def compare(
         self, autoscaler: Autoscaler, observed: ObservedSync, prior_history: History, decision: Decision
@@ -108,7 +111,7 @@ class DecisionComparison:
         comparison = self._comparisons.setdefault(autoscaler.key, _Comparison(now_ns))
         if isinstance(scale, Scale):
             comparison.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, prior_history, decision))
-        verdict, difference = self._verdict(autoscaler, comparison, decision)
+        verdict, difference = self._judge(autoscaler, comparison, decision)
         is_confirmed = difference == comparison.suspected or _is_rescale(autoscaler.wire.status)
         comparison.suspected = difference
         if verdict == DIFFERENT and not is_confirmed:
@@ -121,25 +124,19 @@ class DecisionComparison:
 
     def log_summary(self) -> None:
         """Log all verdicts in one sentence."""
-        counts = ", ".join(f"{self._verdicts[verdict]} {verdict}" for verdict in VERDICTS)
-        scope = f"compared {self._verdicts.total()} decisions about {len(self._comparisons)} autoscalers"
+        counts = ", ".join(f"{self._verdict_counts[verdict]} {verdict}" for verdict in VERDICTS)
+        scope = f"compared {self._verdict_counts.total()} decisions about {len(self._comparisons)} autoscalers"
         log.info("%s: %s; %d autoscalers differed", scope, counts, self._differed_count)
 
-    def _verdict(self, autoscaler: Autoscaler, comparison: _Comparison, decision: Decision) -> tuple[str, str]:
+    def _judge(self, autoscaler: Autoscaler, comparison: _Comparison, decision: Decision) -> tuple[str, str]:
         """The verdict by rules 1 to 5, and the difference in words (empty if there is none)."""
         their_status = autoscaler.wire.status
         syncs = [sync for sync in comparison.syncs if sync.replicas == their_status.current_replicas]
         if not their_status.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
-        desired = {sync.desired for sync in syncs}
-        if their_status.desired_replicas not in desired:
+        if their_status.desired_replicas not in {sync.desired for sync in syncs}:
             difference = f"desiredReplicas {their_status.desired_replicas}, here {syncs[-1].desired}"
-            is_between = min(desired) < their_status.desired_replicas < max(desired)
-            if is_between or self._follows(autoscaler.spec, syncs, their_status):
-                return SAMPLING, difference
-            is_held = syncs[-1].desired < their_status.desired_replicas <= their_status.current_replicas
-            windows = self._down_windows_ns if is_held else self._up_windows_ns
-            return self._history_or_different(windows(autoscaler.spec), comparison, decision), difference
+            return self._judge_replicas(autoscaler, syncs, comparison, decision), difference
         difference = "; ".join(
             _differing_conditions(
                 _conditions_of(their_status), [_conditions_of(sync.decision.status) for sync in syncs]
@@ -150,7 +147,21 @@ class DecisionComparison:
         windows_ns = [*self._down_windows_ns(autoscaler.spec), *self._up_windows_ns(autoscaler.spec)]
         return self._history_or_different(windows_ns, comparison, decision), difference
 
-    def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus) -> bool:
+    def _judge_replicas(
+        self, autoscaler: Autoscaler, syncs: Sequence[_OwnSync], comparison: _Comparison, decision: Decision
+    ) -> str:
+        """The verdict about replicas that none of these syncs desired (rules 3 to 5)."""
+        their_status, our_desired = autoscaler.wire.status, [sync.desired for sync in syncs]
+        is_between = min(our_desired) < their_status.desired_replicas < max(our_desired)
+        if is_between or self._is_explained_by_samples(autoscaler.spec, syncs, their_status):
+            return SAMPLING
+        is_held_up = our_desired[-1] < their_status.desired_replicas <= their_status.current_replicas
+        windows_ns = self._down_windows_ns(autoscaler.spec) if is_held_up else self._up_windows_ns(autoscaler.spec)
+        return self._history_or_different(windows_ns, comparison, decision)
+
+    def _is_explained_by_samples(
+        self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus
+    ) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
         for sync in syncs:
             rescaled_observations = rescaled_samples.lowest_and_highest(
@@ -186,7 +197,7 @@ class DecisionComparison:
 
     def _report(self, autoscaler: Autoscaler, comparison: _Comparison, verdict: str, difference: str) -> None:
         """Count the verdict, and log the difference (empty: there is none) if it was not logged before."""
-        self._verdicts[verdict] += 1
+        self._verdict_counts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
             comparison.logged = "" if verdict == SAME else comparison.logged
@@ -228,9 +239,10 @@ def _differing_conditions(
 ) -> Iterable[str]:
     """The conditions that none of our syncs had, in words."""
     for name in COMPARED_CONDITIONS:
-        if all(our_alternative.get(name) != their_conditions.get(name) for our_alternative in our_alternatives):
-            yield f"{name} {_text(their_conditions.get(name))}, here {_text(our_alternatives[-1].get(name))}"
+        theirs, ours = their_conditions.get(name), [conditions.get(name) for conditions in our_alternatives]
+        if theirs not in ours:
+            yield f"{name} {_condition_text(theirs)}, here {_condition_text(ours[-1])}"
 
 
-def _text(condition: tuple[str, str] | None) -> str:
+def _condition_text(condition: tuple[str, str] | None) -> str:
     return "absent" if condition is None else " ".join(condition)

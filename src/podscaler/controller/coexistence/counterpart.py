@@ -1,6 +1,7 @@
 """Makes the object that replaces an autoscaler in a migration (HorizontalPodAutoscaler or PodAutoscaler). Pure.
 
-`podscaler.controller.coexistence.migration` creates this counterpart in the cluster, and deletes the first object.
+`podscaler.controller.coexistence.migration` creates this counterpart in the cluster, and deletes the first object. A
+field that only one of the kinds has: a branch in `of`; a further annotation of migrations: in MIGRATION_ANNOTATIONS.
 """
 
 import json
@@ -41,12 +42,12 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
     annotations[handover.MIGRATED_FROM] = str(MigrationOrigin(source_kind.flag, meta["name"], meta["uid"]))
     if history:
         annotations[handover.HISTORY] = history
-    metadata = {"name": meta["name"], "namespace": meta["namespace"], "annotations": annotations}
-    metadata |= {name: meta[name] for name in ("labels", "ownerReferences") if meta.get(name)}
     spec = custom_autoscaler.with_quantities({"spec": source["spec"]})["spec"]
     if kind is HPA and "onMetricFailure" in spec:
+        annotations |= _failure_annotations(spec["onMetricFailure"])
         spec = {name: field for name, field in spec.items() if name != "onMetricFailure"}
-        annotations |= _failure_annotations(source["spec"]["onMetricFailure"])
+    metadata = {"name": meta["name"], "namespace": meta["namespace"], "annotations": annotations}
+    metadata |= {name: meta[name] for name in ("labels", "ownerReferences") if meta.get(name)}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 
@@ -90,15 +91,15 @@ def differs(counterpart: Object, desired_object: Object) -> bool:
     is_same = all(
         (metadata.get(name) or None) == (desired_metadata.get(name) or None) for name in ("labels", "ownerReferences")
     )
-    return not is_same or _unlike(
+    return not is_same or _lacks_or_differs(
         desired_object["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"]
     )
 
 
-def _unlike(desired_value: Any, present_value: Any) -> bool:
+def _lacks_or_differs(desired_value: Any, present_value: Any) -> bool:
     """Whether a field of `desired_value` is absent or different in `present_value`; its further fields are defaults."""
     if isinstance(desired_value, dict) and isinstance(present_value, dict):
-        return any(_unlike(field, present_value.get(name)) for name, field in desired_value.items())
+        return any(_lacks_or_differs(field, present_value.get(name)) for name, field in desired_value.items())
     if isinstance(desired_value, list) and isinstance(present_value, list):
-        return len(desired_value) != len(present_value) or any(map(_unlike, desired_value, present_value))
+        return len(desired_value) != len(present_value) or any(map(_lacks_or_differs, desired_value, present_value))
     return bool(desired_value != present_value)

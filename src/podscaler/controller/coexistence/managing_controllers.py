@@ -2,7 +2,8 @@
 
 `podscaler migrate` checks it before it creates some. Two signs count: a status that a controller wrote recently, and a
 kube-controller-manager that renews its Lease. Neither is proof: statuses that do not change are seldom written, and a
-kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more.
+kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more. A
+further sign: a function beside `_has_writer`, in the tuple of `find_doubt`.
 """
 
 import logging
@@ -49,10 +50,7 @@ async def find_doubt(client: Client, clock: Clock) -> str:
 
 
 async def _has_writer(client: Client, now_ns: int) -> bool:
-    """Whether a controller wrote a status recently.
-
-    Raises StatusError, and ValueError where there is no autoscaler whose status could be written.
-    """
+    """Whether a controller wrote a status recently. Raises StatusError, and ValueError if there is no autoscaler."""
     body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(CHECKED_AUTOSCALERS))])
     items = watch_events.page(body).items
     if not items:
@@ -61,10 +59,7 @@ async def _has_writer(client: Client, now_ns: int) -> bool:
 
 
 def _is_recent(autoscaler_json: msgspec.Raw, now_ns: int) -> bool:
-    """Whether a controller wrote the object's status recently; kubectl and a migration are no controllers.
-
-    Raises ValueError.
-    """
+    """Whether a controller (not kubectl, nor a migration) wrote the object's status recently. Raises ValueError."""
     since_ns = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
     return any(
         status_write.at_ns > since_ns and not status_write.manager.startswith(other_controllers.IGNORED_PREFIXES)

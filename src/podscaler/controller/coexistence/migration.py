@@ -13,7 +13,8 @@ that was interrupted continues where it stopped:
 5. A HorizontalPodAutoscaler that was created loses the annotations of steps 2 and 3, once a controller of ours has had
    the time to read the history.
 
-So at every instant one of the two is managed, or (between 1 and 2, for as long as two requests take) none.
+So at every instant one of the two is managed, or (between 1 and 2, for as long as two requests take) none. A further
+step: in `migrate`, with a check of whether an interrupted migration has done it.
 """
 
 from collections.abc import Callable
@@ -64,7 +65,7 @@ class MigrationTerms:
 
 
 class Migrator:
-    """Executes the steps of `podscaler migrate` for one autoscaler.
+    """Executes the steps of `podscaler migrate` for autoscalers, one after the other.
 
     Args:
         clock: for waits and for the age of histories.
@@ -88,21 +89,21 @@ class Migrator:
         return sorted((meta["namespace"], meta["name"]) for meta in (item["metadata"] for item in items))
 
     async def migrate(self, namespace: str, name: str) -> None:
-        """Migrate one autoscaler. Raises UsageError (a sentence for the user) and StatusError."""
+        """Migrate one autoscaler. Raises UsageError, StatusError, and ValueError for an invalid failure policy."""
         terms = self._terms
         source = await self._find(terms.source_kind, namespace, name)
         created = await self._find(terms.target_kind, namespace, name)
         self._check_origin(source, created, namespace, name)
-        if source is None:
+        if source is None:  # an earlier migration was interrupted after step 4
             self._report(namespace, name, f"is a {terms.target_kind.kind} already")
             self._note_done(namespace, name)
             return
         if terms.is_dry_run:
             self._report(namespace, name, f"would become a {terms.target_kind.kind}")
             return
-        if terms.source_kind is POD_AUTOSCALER and created is None:
-            source = await self._stop(source)
-        for _ in range(ATTEMPTS):
+        if terms.source_kind is POD_AUTOSCALER and created is None:  # else step 1 is done, or not needed
+            source = await self._stop_managing(source)
+        for _ in range(ATTEMPTS):  # again while the source is edited before its deletion
             created = await self._carry_over(source, created)
             if terms.target_kind is POD_AUTOSCALER:
                 await self._wait_ready(created)
@@ -148,7 +149,7 @@ class Migrator:
                 f"{terms.source_kind.word}"
             )
 
-    async def _stop(self, source: Object) -> Object:
+    async def _stop_managing(self, source: Object) -> Object:
         """Annotate a PodAutoscaler, and wait until its controller leaves it alone; returns the latest object."""
         meta = source["metadata"]
         annotation = {
@@ -166,7 +167,7 @@ class Migrator:
         """Create the counterpart, or update it; returns the latest object."""
         terms, meta = self._terms, source["metadata"]
         desired_object = counterpart.of(
-            source, terms.source_kind, terms.target_kind, history=await self._history(source)
+            source, terms.source_kind, terms.target_kind, history=await self._load_history_json(source)
         )
         subject = f"{terms.target_kind.resource} {meta['name']}"
         if created is None:
@@ -174,8 +175,8 @@ class Migrator:
             created = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
         elif counterpart.differs(created, desired_object):
             change = {
-                "metadata": _changed_meta(created, desired_object),
-                "spec": _replaced(created["spec"], desired_object["spec"]),
+                "metadata": _metadata_patch(created, desired_object),
+                "spec": _replacing_patch(created["spec"], desired_object["spec"]),
             }
             body, path = msgspec.json.encode(change), self._path(terms.target_kind, meta)
             created = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
@@ -194,7 +195,7 @@ class Migrator:
             )
         except StatusError as error:
             if is_conflict(error):
-                return created  # its controller was faster
+                return created  # its controller has written a status meanwhile
             raise
         return _decoded(response)
 
@@ -258,7 +259,7 @@ class Migrator:
                 )
             await self._clock.sleep(POLL_PERIOD_S)
 
-    async def _history(self, source: Object) -> str:
+    async def _load_history_json(self, source: Object) -> str:
         """The stored history of the source, as the text of a record; empty if there is none."""
         meta, now_ns = source["metadata"], self._clock.now_ns()
         key = self._terms.source_kind.key(meta["namespace"], meta["name"])
@@ -297,7 +298,7 @@ def _decoded(response: bytes) -> Object:
     return decoded
 
 
-def _changed_meta(created: Object, desired_object: Object) -> Object:
+def _metadata_patch(created: Object, desired_object: Object) -> Object:
     """A JSON merge patch that gives the created object the desired labels, annotations and owners."""
     metadata, desired_metadata = created["metadata"], desired_object["metadata"]
     labels = dict.fromkeys(metadata.get("labels") or {}) | (desired_metadata.get("labels") or {})
@@ -309,14 +310,14 @@ def _changed_meta(created: Object, desired_object: Object) -> Object:
     }
 
 
-def _replaced(existing: Object, desired: Object) -> Object:
+def _replacing_patch(existing: Object, desired: Object) -> Object:
     """A JSON merge patch that makes `existing` equal to `desired`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
     removed_fields: Object = {name: None for name in existing if name not in desired}
     written_fields: Object = {}
     for name, desired_field in desired.items():
         existing_field = existing.get(name)
         if isinstance(desired_field, dict) and isinstance(existing_field, dict):
-            written_fields[name] = _replaced(existing_field, desired_field)
+            written_fields[name] = _replacing_patch(existing_field, desired_field)
         else:
             written_fields[name] = desired_field
     return removed_fields | written_fields

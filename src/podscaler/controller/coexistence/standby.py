@@ -1,7 +1,7 @@
 """Decides whether the controller may write, or is on standby: then it decides and reports, but writes nothing.
 
 The reconciler calls `WriteGate.block_reason` after each decision, and again after a rescale was stored, right before it
-writes the scale. Rules:
+writes the scale. A further reason to block writes: a rule and a case of `block_reason`. Rules:
 
 1. A dry run never writes.
 2. While another controller is at work on a HorizontalPodAutoscaler
@@ -68,7 +68,7 @@ class WriteGate:
             return DRY_RUN
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
-        reason = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
+        reason = self._find_competitor(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
         self._has_allowed_writes = self._has_allowed_writes or not reason
         return reason
 
@@ -88,20 +88,17 @@ class WriteGate:
             self.is_dry_run
             or self._other_controllers is None
             or self._policy != REFUSE
-            or not self._other_controllers.is_everywhere
+            or not self._other_controllers.competes_everywhere
         ):
             return []
-        return [self._advice(self._other_controllers.found)]
+        return [self._advice(self._other_controllers.all_competing)]
 
-    def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
-        """Which other controller blocks writes (rule 2); empty if none does.
-
-        Logs when this changes for any autoscaler.
-        """
+    def _find_competitor(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+        """Which other controller blocks writes (rule 2), empty if none; logs when that changes for any autoscaler."""
         if self._other_controllers is None or self._policy == IGNORE:
             return ""
-        active = self._other_controllers.competing(autoscaler.key, has_change=has_change)
-        active_anywhere = self._other_controllers.found
+        active = self._other_controllers.update_competing(autoscaler.key, has_change=has_change)
+        active_anywhere = self._other_controllers.all_competing
         if active_anywhere != self._logged_names:
             self._log_change(active_anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""

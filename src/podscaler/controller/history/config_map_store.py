@@ -1,7 +1,8 @@
 """Stores the histories of autoscalers in ConfigMaps, so that decisions continue after a restart or a change of leader.
 
-The reconciler calls `find` and `keep`, which work in memory (except for the first read of each ConfigMap), and `store`,
-which writes at once; `run` writes in the background. Rules:
+`podscaler.controller.assembly` makes one, and the controller runs it. The reconciler calls `find` and `keep`, which
+work in memory (except for the first read of each ConfigMap), and `store`, which writes at once; `run` writes in the
+background. Rules:
 
 1. An entry is not overwritten before it was read.
 2. A rescale is written before the scale is. Rescales of one ConfigMap that come while a request is on its way, or less
@@ -93,20 +94,20 @@ class ConfigMapHistoryStore(HistoryStore):
         self._without_slot = without_slot
         self._is_held = is_held
         self._has_been_allowed = not is_held()
-        self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
+        self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)  # no decision reads instants that are longer ago
         self._loaded: dict[str, StoredMap] = {}
         self._heartbeats: dict[str, Heartbeat] = {}
         self._obsolete_writers: set[str] = set()
         self._generation = 0
-        self._read_generations: dict[str, int] = {}
+        self._read_generations: dict[str, int] = {}  # the generation in which each ConfigMap was read last
         self._reads: SingleFlight[tuple[str, int], None] = SingleFlight()
-        self._read_failures: dict[str, tuple[float, StatusError]] = {}
+        self._read_failures: dict[str, tuple[float, StatusError]] = {}  # when, in monotonic s, and the error
         self._heartbeat_at_s: float | None = None
-        self._failing: dict[str, str] = {}
+        self._failing: dict[str, str] = {}  # the last error of each ConfigMap whose last request failed
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """As HistoryStore. Raises StatusError."""
-        record = (await self._map(history_maps.map_of(key))).claim(key, uid)
+        record = (await self._get_map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
             return None
         return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
@@ -145,19 +146,19 @@ class ConfigMapHistoryStore(HistoryStore):
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """As HistoryStore.
-
-        The heartbeat that says that all records are complete follows only if every ConfigMap was written.
-        """
+        """As HistoryStore; the heartbeat that says that all records are complete follows only if they were written."""
         if not self._has_been_allowed:
             return
         by_map: dict[str, set[Key]] = {}
         for key in keys:
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
-        maps = [(self._loaded[name], keys_of_map) for name, keys_of_map in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
-        saves = [self._save(loaded_map, keys_of_map, writer) for loaded_map, keys_of_map in maps]
-        if maps and all(await asyncio.gather(*saves)):
+        saves = [
+            self._write_touched(self._loaded[name], keys_of_map, writer)
+            for name, keys_of_map in by_map.items()
+            if name in self._loaded
+        ]
+        if saves and all(await asyncio.gather(*saves)):
             await self._write_heartbeat(writer, is_last=True)
 
     def drop(self, key: Key) -> None:
@@ -172,18 +173,18 @@ class ConfigMapHistoryStore(HistoryStore):
             await self._clock.sleep(HELD_POLL_S)
         while True:
             await self._clock.sleep(TICK_S)
-            await self._tick()
+            await self._write_due()
 
     async def close(self) -> None:
         """Write all records with the instants that syncs renewed, and a heartbeat that says that they are complete."""
         if not self._has_been_allowed:
             return
-        maps = list(self._loaded.values())
-        await timeouts.end(*(loaded_map.batch.task for loaded_map in maps if loaded_map.batch is not None))
+        loaded_maps = list(self._loaded.values())
+        await timeouts.end(*(loaded_map.batch.task for loaded_map in loaded_maps if loaded_map.batch is not None))
         saved = await asyncio.gather(
-            *(self._save(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in maps)
+            *(self._write_touched(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in loaded_maps)
         )
-        if all(saved) and any(loaded_map.stored for loaded_map in maps):
+        if all(saved) and any(loaded_map.stored for loaded_map in loaded_maps):
             await self._write_heartbeat(self._writer, is_last=True)
 
     def _may_write(self) -> bool:
@@ -191,7 +192,7 @@ class ConfigMapHistoryStore(HistoryStore):
         self._has_been_allowed = self._has_been_allowed or not self._is_held()
         return self._has_been_allowed
 
-    async def _tick(self) -> None:
+    async def _write_due(self) -> None:
         """Write the ConfigMaps whose changes are due, and once a HEARTBEAT_S the heartbeat of this process."""
         now_s = self._clock.monotonic_s()
         due_maps = [
@@ -199,15 +200,15 @@ class ConfigMapHistoryStore(HistoryStore):
             for loaded_map in self._loaded.values()
             if loaded_map.is_urgent or now_s - loaded_map.written_at_s >= LAZY_S
         ]
-        await asyncio.gather(*(self._save(due_map) for due_map in due_maps))
+        await asyncio.gather(*(self._write_touched(due_map) for due_map in due_maps))
         if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
             if any(loaded_map.stored for loaded_map in self._loaded.values()):
                 await self._write_heartbeat(self._writer)
 
-    async def _map(self, name: str) -> StoredMap:
+    async def _get_map(self, name: str) -> StoredMap:
         """The ConfigMap, read at its first use. Raises StatusError; after a failure without a read for RETRY_READ_S."""
-        while not self._is_current(name):
+        while not self._is_current(name):  # again if a new generation began during the read
             failed_at_s, error = self._read_failures.get(name, (0.0, None))
             if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
                 raise error
@@ -257,32 +258,35 @@ class ConfigMapHistoryStore(HistoryStore):
         async with loaded_map.lock:
             batch, loaded_map.batch = loaded_map.batch, None
             loaded_map.batched_at_s = self._clock.monotonic_s()
-            if batch is not None and not await self._write(loaded_map, batch.keys):
+            if batch is not None and not await self._try_write(loaded_map, batch.keys):
                 loaded_map.is_urgent = True
 
-    async def _save(self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), writer: str = "") -> bool:
+    async def _write_touched(
+        self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), exact_writer: str = ""
+    ) -> bool:
         """Write what changed in a ConfigMap; returns whether nothing is left to write.
 
-        Records of `exact_keys` are written even if only an instant differs, and then with `writer`.
+        Records of `exact_keys` are written even if only an instant differs, and have `exact_writer` as their writer.
         """
         async with loaded_map.lock:
             was_urgent, loaded_map.is_urgent = loaded_map.is_urgent, False
             is_saved = False
             try:
-                is_saved = await self._write(loaded_map, loaded_map.touched.union(exact_keys), exact_keys, writer)
+                keys = loaded_map.touched.union(exact_keys)
+                is_saved = await self._try_write(loaded_map, keys, exact_keys, exact_writer)
             finally:
                 loaded_map.is_urgent = loaded_map.is_urgent or (was_urgent and not is_saved)
             return is_saved
 
-    async def _write(
-        self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), writer: str = ""
+    async def _try_write(
+        self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), exact_writer: str = ""
     ) -> bool:
         """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
         keys = frozenset(keys)
         loaded_map.touched -= keys
         is_written = False
         try:
-            is_written = await self._update(loaded_map, keys, exact_keys, writer)
+            is_written = await self._write_with_retries(loaded_map, keys, exact_keys, exact_writer)
         except (StatusError, LeadershipLost) as error:
             self._log_failure(loaded_map.name, error)
         finally:
@@ -290,16 +294,13 @@ class ConfigMapHistoryStore(HistoryStore):
                 loaded_map.retry(keys)
         return is_written
 
-    async def _update(
-        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
+    async def _write_with_retries(
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], exact_writer: str
     ) -> bool:
-        """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
-
-        Arguments as in `_write`.
-        """
+        """As `_try_write`, and again if the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost."""
         for attempts_left in reversed(range(history_maps.UPDATE_ATTEMPTS)):
-            records = await self._records_to_write(loaded_map, keys, exact_keys, writer)
-            entries = loaded_map.entries(records)
+            records = await self._records_to_write(loaded_map, keys, exact_keys, exact_writer)
+            entries = loaded_map.prepare_entries(records)
             if not entries:
                 return True
             loaded_map.written_at_s = self._clock.monotonic_s()
@@ -316,7 +317,7 @@ class ConfigMapHistoryStore(HistoryStore):
         raise AssertionError("the last attempt returns or raises")
 
     async def _records_to_write(
-        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], exact_writer: str
     ) -> dict[Key, HistoryRecord]:
         """The records that have to be written, of those of `keys` that this process still syncs."""
         changed_records: dict[Key, HistoryRecord] = {}
@@ -327,25 +328,26 @@ class ConfigMapHistoryStore(HistoryStore):
             if latest is None:
                 continue
             is_exact = key in exact_keys
-            name = writer if is_exact else self._writer
-            record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
+            record_writer = exact_writer if is_exact else self._writer
+            record = stored_map.record_of(latest, record_writer, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
             if loaded_map.needs_write(key, record, is_exact=is_exact):
                 changed_records[key] = record
+        # other tasks ran meanwhile, which may have dropped autoscalers
         return {key: record for key, record in changed_records.items() if key in loaded_map.latest}
 
     async def _drop_unclaimed(self) -> None:
         """Delete records of autoscalers that no sync has looked up and that are too old to matter (rule 5)."""
         for loaded_map in list(self._loaded.values()):
-            if self._unreachable(loaded_map):
+            if self._find_unreachable(loaded_map):
                 try:
                     await self._load(loaded_map.name)
                 except StatusError as error:
                     self._log_failure(loaded_map.name, error)
                     continue
                 if self._is_current(loaded_map.name):
-                    loaded_map.expire(self._unreachable(loaded_map))
+                    loaded_map.expire(self._find_unreachable(loaded_map))
 
-    def _unreachable(self, loaded_map: StoredMap) -> list[str]:
+    def _find_unreachable(self, loaded_map: StoredMap) -> list[str]:
         """The data keys of unclaimed records whose instants are before every window that may read them (rule 5)."""
         now_ns = self._clock.now_ns()
         oldest_read_ns = now_ns - self._reach_ns
@@ -378,8 +380,10 @@ class ConfigMapHistoryStore(HistoryStore):
         level = logging.DEBUG if self._failing else logging.WARNING
         self._failing[name] = str(error)
         is_forbidden = isinstance(error, StatusError) and error.code == 403
-        log.log(level, "histories are kept in memory only: %s%s", error, self._hint() if is_forbidden else "")
+        log.log(
+            level, "histories are kept in memory only: %s%s", error, self._permission_hint() if is_forbidden else ""
+        )
 
-    def _hint(self) -> str:
+    def _permission_hint(self) -> str:
         verbs = "get, patch and create"
         return f' (grant {verbs} on "configmaps" in the namespace {self._maps.namespace}, or use --history=memory)'

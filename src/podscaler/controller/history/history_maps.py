@@ -7,7 +7,8 @@ each autoscaler; and one, `podscaler-history`, with a heartbeat of each writer a
 1. Changes are merge patches of single entries with the resourceVersion that was read: a patch that arrives late, when
    another process may have written the same entries, is rejected, and its writer reads again.
 2. A ConfigMap of such a name without the label LABEL belongs to another program: it is neither read nor changed. So
-   each change is made for a version that was read and has the label.
+   each change is made for a version that was read and has the label. A form of entries that older controllers cannot
+   read gets a new FORMAT.
 
 Source: docs/decisions/history.md.
 """
@@ -30,7 +31,7 @@ from podscaler.kube.informers.cache import Key
 log = logging.getLogger(__name__)
 
 NAMESPACE = "kube-system"
-MAPS = 16
+MAP_COUNT = 16
 NAME = "podscaler-history"
 SETTINGS = "settings"
 """The entry of NAME with the controller's settings; no writer has that name."""
@@ -50,7 +51,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ConfigMap(msgspec.Struct):
-    """A ConfigMap as the API server returns it; `data` is the records by the key of the autoscaler."""
+    """A ConfigMap as the API server returns it; `data` is its entries by data key."""
 
     metadata: _Meta
     data: dict[str, str] | None = None
@@ -88,7 +89,7 @@ class ForeignConfigMap(StatusError):
 
 def map_of(key: Key) -> str:
     """The name of the ConfigMap that holds an autoscaler's history."""
-    return f"{NAME}-{zlib.crc32('/'.join(key).encode()) % MAPS:02}"
+    return f"{NAME}-{zlib.crc32('/'.join(key).encode()) % MAP_COUNT:02}"
 
 
 class HistoryMaps:
@@ -128,7 +129,7 @@ class HistoryMaps:
                 name, {data_key: record_json for data_key, record_json in entries.items() if record_json is not None}
             )
         body = _ENCODER.encode({"metadata": {"resourceVersion": version}, "data": entries})
-        return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
+        return _new_version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
         """Set entries of a ConfigMap in any version, and remove those that are None.
@@ -159,10 +160,7 @@ class HistoryMaps:
         return heartbeats
 
     async def _create(self, name: str, entries: Mapping[str, str]) -> str:
-        """Create the ConfigMap with these entries, text by data key; returns its resourceVersion.
-
-        Raises StatusError.
-        """
+        """Create the ConfigMap with these entries, text by data key; its resourceVersion. Raises StatusError."""
         metadata = {
             "name": name,
             "namespace": self.namespace,
@@ -170,7 +168,7 @@ class HistoryMaps:
         }
         body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": entries}
         response = await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
-        return _version(response, name)
+        return _new_version(response, name)
 
     def _path(self, name: str = "") -> str:
         return "/api/v1" + urls.path("namespaces", self.namespace, "configmaps", name)
@@ -181,7 +179,7 @@ def is_outdated(error: StatusError) -> bool:
     return error.code == 409 or is_not_found(error)
 
 
-def _version(response: bytes, name: str) -> str:
+def _new_version(response: bytes, name: str) -> str:
     """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version

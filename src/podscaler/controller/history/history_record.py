@@ -4,7 +4,9 @@
 an autoscaler, and `resumed` once it has read the scale; `podscaler explain` calls `current` while the writer is at
 work. A record holds the compacted history (`podscaler.core.model.stored_history`) as of its last change. A
 recommendation that every sync renews is no change: the record marks it as renewed (`goes_on`), and the heartbeat of its
-writer tells until when. So a steady autoscaler costs no writes.
+writer tells until when. So a steady autoscaler costs no writes. A new field of records: in HistoryRecord,
+`_WireRecord`, `encode`, `decode`, `is_as_good` and `stored_map.record_of`; a controller without it takes a record that
+has it as invalid.
 
 Source: docs/decisions/history.md.
 """
@@ -112,7 +114,13 @@ def encode(record: HistoryRecord) -> str:
     history = replay.write_history(record.history)
     saved_at = instants.exact(record.saved_at)
     wire = _WireRecord(
-        record.uid, record.writer, saved_at, history, record.replicas, record.goes_on, record.rescaled_from
+        uid=record.uid,
+        writer=record.writer,
+        saved_at=saved_at,
+        history=history,
+        replicas=record.replicas,
+        goes_on=record.goes_on,
+        rescaled_from=record.rescaled_from,
     )
     return _ENCODER.encode(wire).decode()
 
@@ -121,7 +129,15 @@ def decode(record_json: str) -> HistoryRecord:
     """The record in the JSON that `encode` wrote. Raises ValueError for an invalid one."""
     wire = _RECORD.decode(record_json)
     history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
-    return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
+    return HistoryRecord(
+        uid=wire.uid,
+        writer=wire.writer,
+        saved_at=saved_at,
+        history=history,
+        replicas=wire.replicas,
+        goes_on=wire.goes_on,
+        rescaled_from=wire.rescaled_from,
+    )
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> str:
@@ -165,13 +181,13 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
     )
     if latest is None:
         return False
-    # The record holds as long if it has a recent recommendation of at least the first, and one of at most the second.
-    needed_high, needed_low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
     stored = stored_record.history.recommendations
-    recent_replicas = [recommendation.replicas for recommendation in stored if recommendation.at >= cutoff]
-    if stored_record.goes_on:
+    recent_replicas = [recommendation.replicas for recommendation in stored if recommendation.at >= at - UNSAVED_NS]
+    if stored_record.goes_on:  # the newest one was renewed since
         recent_replicas += [recommendation.replicas for recommendation in stored[-1:]]
-    return max(recent_replicas, default=-1) < needed_high or min(recent_replicas, default=needed_low + 1) > needed_low
+    holds_scale_down = any(recent >= min(latest, replicas) for recent in recent_replicas)
+    holds_scale_up = any(recent <= max(latest, replicas) for recent in recent_replicas)
+    return not (holds_scale_down and holds_scale_up)
 
 
 def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) -> bool:
@@ -221,13 +237,14 @@ def resumed(restored_history: RestoredHistory, present_replicas: int, now_ns: in
         has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
             ones stay, as they may not hold back a scale-up as lower ones would.
     """
-    history, left_with = restored_history.history, restored_history.replicas
-    if left_with is not None and restored_history.rescaled_from == present_replicas:
-        history, left_with = stored_history.without_change(history, left_with - present_replicas), present_replicas
-    is_scaled_down = left_with is not None and present_replicas < left_with
+    history, last_replicas = restored_history.history, restored_history.replicas
+    if last_replicas is not None and restored_history.rescaled_from == present_replicas:
+        history = stored_history.without_change(history, last_replicas - present_replicas)
+        last_replicas = present_replicas
+    is_scaled_down = last_replicas is not None and present_replicas < last_replicas
     if is_scaled_down or not (restored_history.is_complete or has_behavior):
         history = stored_history.at_most(history, present_replicas)
-    if left_with in (None, present_replicas):
+    if last_replicas in (None, present_replicas):
         return history
     return stored_history.merged(history, History(recommendations=(Recommendation(present_replicas, now_ns),)))
 

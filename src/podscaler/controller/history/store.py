@@ -3,7 +3,7 @@ nothing.
 
 The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
 rescale is written; the controller runs `run` in the background. `podscaler.controller.history.config_map_store` stores
-histories in the cluster.
+histories in the cluster. Which store a controller has is decided in `podscaler.controller.assembly`.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,7 @@ class HistoryStore:
     """Stores nothing, as kube-controller-manager; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """The history that an earlier process left of the autoscaler with that uid; None if there is none.
-
-        Raises StatusError if it cannot be read now.
-        """
+        """The history that an earlier process left of the autoscaler with that uid; None: none. Raises StatusError."""
         del key, uid
         return None
 

@@ -1,7 +1,8 @@
 """Holds one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
 
 It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
-while it writes, so that the writes of a process never overtake each other.
+while it writes, so that the writes of a process never overtake each other. A further reason to write a record soon: in
+`StoredMap.keep`.
 """
 
 import asyncio
@@ -45,13 +46,13 @@ class StoredMap:
         name: the name of the ConfigMap.
         version: the ConfigMap's resourceVersion when it was last read or written; None if the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
-        sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
+        sizes_bytes: the size of each entry of the ConfigMap (key and JSON), by data key.
         unclaimed: the records of other processes that no sync here has looked up, by data key.
         latest: the snapshot of the last sync of each autoscaler.
         touched: the autoscalers that were synced since the last write.
         deleted: data keys of deleted autoscalers, to be removed.
         expired: data keys of unclaimed records that are too old to matter, to be removed.
-        is_urgent: whether a change has to be written within TICK_S.
+        is_urgent: whether a change has to be written within `config_map_store.TICK_S`.
         written_at_s: when the last change was written, or failed to be.
         is_full: whether a record ever had no room.
         lock: held during a write.
@@ -81,7 +82,7 @@ class StoredMap:
         record = self.unclaimed.pop(data_key, None)
         if record is None:
             return None
-        self.is_urgent = True
+        self.is_urgent = True  # so that the record soon has this process as its writer, or is removed
         if record.uid != uid:
             log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
             self.deleted.add(data_key)
@@ -95,7 +96,7 @@ class StoredMap:
         is_urgent = is_new or self._prolongs(key, latest) or self._begins_failure(key, latest)
         self.latest[key] = latest
         self.touched.add(key)
-        if self.deleted:
+        if self.deleted:  # usually empty: then no data key is computed in each sync
             self.deleted.discard(history_record.data_key(key))
         self.is_urgent = self.is_urgent or is_urgent
 
@@ -119,11 +120,11 @@ class StoredMap:
         self.sizes_bytes = {data_key: len(data_key) + len(record_json) for data_key, record_json in entries.items()}
         for key, record in list(self.stored.items()):
             if entries.get(history_record.data_key(key)) != history_record.encode(record):
-                del self.stored[key]
+                del self.stored[key]  # the entry is lost, or another process wrote it
         our_data_keys = self.deleted.union(map(history_record.data_key, (*self.latest, *self.stored)))
         self.unclaimed = {}
         for data_key in entries.keys() - our_data_keys:
-            unclaimed_record = self._read(data_key, entries[data_key], now_ns)
+            unclaimed_record = self._decode_entry(data_key, entries[data_key], now_ns)
             if unclaimed_record is not None:
                 self.unclaimed[data_key] = unclaimed_record
 
@@ -133,7 +134,7 @@ class StoredMap:
             del self.unclaimed[data_key]
             self.expired.add(data_key)
 
-    def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
+    def prepare_entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
         """The entries to change, JSON by data key; None removes one. Deletions of absent entries are forgotten.
 
         A record that would make the ConfigMap too large is removed.
@@ -201,7 +202,7 @@ class StoredMap:
             stored_record, latest.history, at=latest.at_ns
         )
 
-    def _read(self, data_key: str, record_json: str, now_ns: int) -> HistoryRecord | None:
+    def _decode_entry(self, data_key: str, record_json: str, now_ns: int) -> HistoryRecord | None:
         """The record in an entry; None if it is invalid."""
         try:
             record = history_record.decode(record_json)
@@ -224,4 +225,12 @@ def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: in
     """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
     compacted_history = stored_history.compacted(latest.history, now_ns - reach_ns)
     goes_on = any(recommendation.at == latest.at_ns for recommendation in compacted_history.recommendations[-1:])
-    return HistoryRecord(latest.uid, writer, now_ns, compacted_history, latest.replicas, goes_on, latest.rescaled_from)
+    return HistoryRecord(
+        uid=latest.uid,
+        writer=writer,
+        saved_at=now_ns,
+        history=compacted_history,
+        replicas=latest.replicas,
+        goes_on=goes_on,
+        rescaled_from=latest.rescaled_from,
+    )

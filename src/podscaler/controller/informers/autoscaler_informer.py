@@ -9,6 +9,8 @@
    target as one, or may replace one in a migration.
 3. Where the CustomResourceDefinition of PodAutoscalers does not exist, nothing waits for it; they are managed once it
    exists.
+
+A third kind of autoscalers: in `podscaler.controller.options.autoscaler_kinds`, and in the loop of `__init__`.
 """
 
 import asyncio
@@ -51,14 +53,14 @@ class AutoscalerInformer:
         other_controllers: OtherControllers | None = None,
     ) -> None:
         self._managed_kinds = settings.kinds
-        self._follows_generations = settings.gates.enabled(feature_gates.HPA_GENERATION)
+        self._syncs_edits_at_once = settings.gates.enabled(feature_gates.HPA_GENERATION)
         self._clock = clock
         self._other_controllers = other_controllers
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
         self._watches: dict[AutoscalerKind, Reflector[Autoscaler]] = {}
-        self._unmanaged = _ByTarget()
+        self._unmanaged = _TargetIndex()
         for kind in (HPA, POD_AUTOSCALER):
-            if kind in self._managed_kinds or (kind is HPA and POD_AUTOSCALER in self._managed_kinds):
+            if kind in self._managed_kinds or (kind is HPA and POD_AUTOSCALER in self._managed_kinds):  # rule 2
                 on_read = other_controllers.note if other_controllers is not None and kind is HPA else None
                 source = observed_objects.autoscaler_source(settings.decision, kind, on_read=on_read)
                 self._caches[kind] = Cache()
@@ -97,7 +99,7 @@ class AutoscalerInformer:
     def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
         """Whether a new version is to be synced at once: its spec was edited, or its handover begins or ends."""
         is_edited = old.metadata.generation != new.metadata.generation
-        return (is_edited and self._follows_generations) or self.is_waiting(old) != self.is_waiting(new)
+        return (is_edited and self._syncs_edits_at_once) or self.is_waiting(old) != self.is_waiting(new)
 
     def is_current(self, autoscaler: Autoscaler) -> bool:
         """Whether a PodAutoscaler still exists and does not wait for a handover; true for other kinds."""
@@ -120,7 +122,7 @@ class AutoscalerInformer:
         return [f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}" for kind in unlisted]
 
     async def wait_synced(self) -> None:
-        """Return once all kinds are listed, which the detection of other controllers needs to know.
+        """Return once all kinds are listed and, with that, `OtherControllers.note_listed` has returned.
 
         PodAutoscalers beside another kind are polled, as their definition may be missing (rule 3).
         """
@@ -157,7 +159,7 @@ class AutoscalerInformer:
         return None if hpa is None else hpa.metadata.uid
 
 
-class _ByTarget:
+class _TargetIndex:
     """An event handler that indexes autoscalers by target."""
 
     def __init__(self) -> None:

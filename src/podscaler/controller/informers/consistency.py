@@ -26,7 +26,10 @@ def latest(remembered: WrittenVersion | None, written: WrittenVersion) -> Writte
 
 
 def find_lag(written_version: WrittenVersion | None, cache_version: str) -> str | None:
-    """kube-controller-manager's message if a cache, complete up to `cache_version`, lacks the write; else None."""
+    """kube-controller-manager's message if a cache, complete up to `cache_version`, lacks the write; else None.
+
+    The message names autoscalers; of scales only whether there is one counts.
+    """
     if written_version is None or not is_newer_version(written_version.version, cache_version):
         return None
     return (

@@ -1,6 +1,7 @@
 """Runs the informers of one controller together: autoscalers and all pods, cached and updated by watches.
 
-`podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches.
+`podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches. A further watched
+kind: its cache and watch here, and its task in `assembly`.
 """
 
 import random

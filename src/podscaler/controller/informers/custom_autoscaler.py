@@ -2,7 +2,8 @@
 
 Called by `observed_objects` and by `podscaler.controller.coexistence.counterpart`. A custom resource is stored as it
 was written: a quantity may be a number, which the API server makes a string in a HorizontalPodAutoscaler. An API server
-without validation rules stores what it would reject in a HorizontalPodAutoscaler.
+without validation rules stores what it would reject in a HorizontalPodAutoscaler. A new type of metric: its field in
+METRIC_SOURCES.
 """
 
 from typing import Any
@@ -26,10 +27,7 @@ def decode(autoscaler_json: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 
 
 def fault(autoscaler_json: msgspec.Raw | bytes) -> str:
-    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec; empty: none.
-
-    Raises ValueError if it is not JSON.
-    """
+    """The first error of a HorizontalPodAutoscaler with this spec; empty: none. Raises ValueError if it is not JSON."""
     autoscaler = with_quantities(msgspec.json.decode(autoscaler_json))
     hpa_defaults.set_v2_defaults(autoscaler)
     field_errors = hpa_validation.validate(autoscaler, None)
@@ -41,13 +39,13 @@ def with_quantities(autoscaler: Any) -> Any:
     spec = (autoscaler.get("spec") or {}) if isinstance(autoscaler, dict) else {}
     for metric in spec.get("metrics") or ():
         for source in METRIC_SOURCES:
-            _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITY_FIELDS)
+            _stringify_numbers((metric.get(source) or {}).get("target") or {}, QUANTITY_FIELDS)
     for scaling_rules in (spec.get("behavior") or {}).values():
-        _make_texts(scaling_rules or {}, ("tolerance",))
+        _stringify_numbers(scaling_rules or {}, ("tolerance",))
     return autoscaler
 
 
-def _make_texts(fields: dict[str, Any], names: tuple[str, ...]) -> None:
+def _stringify_numbers(fields: dict[str, Any], names: tuple[str, ...]) -> None:
     """Replace the numbers of these fields by strings, in place: `{"value": 5}` becomes `{"value": "5"}`."""
     for name in names:
         if isinstance(fields.get(name), int | float):

@@ -6,7 +6,8 @@ PodAutoscaler waits, which means that it is not synced and that an event reports
 * it is annotated MIGRATING_TO: its HorizontalPodAutoscaler is about to be created, or
 * the HorizontalPodAutoscaler that it was made from (MIGRATED_FROM) still exists.
 
-HISTORY is the history that the old object's controller stored, for the first sync of the new object.
+HISTORY is the history that the old object's controller stored, for the first sync of the new object. A further
+annotation: also in `counterpart.MIGRATION_ANNOTATIONS`.
 """
 
 import logging
@@ -29,7 +30,7 @@ WAITING = "WaitingForHandover"
 
 
 class MigrationOrigin(NamedTuple):
-    """The autoscaler that another one was made from: the flag of its kind, its name and its uid."""
+    """The autoscaler that another one of the namespace was made from: its `AutoscalerKind.flag`, name and uid."""
 
     kind: str
     name: str

@@ -2,6 +2,7 @@
 
 Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use, and its JSON if the
 controller records its syncs to a file; a cached autoscaler is the whole object, because a write of its status sends it.
+A further field of pods that decisions read: in `api.typed.pods`, `observation.Pod` and `api_conversion.pod`.
 
 Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """
@@ -61,10 +62,10 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A cached pod: its metadata, its facts, and the JSON of its trimmed object (empty without a recording)."""
+    """A cached pod: metadata, the pod as decisions read it, the JSON of its trimmed object (empty if not recorded)."""
 
     metadata: PodMeta
-    facts: observation.Pod
+    core_pod: observation.Pod
     trimmed_json: bytes = b""
 
 
@@ -131,10 +132,7 @@ def _has_same_spec(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -
 
 
 def _pod_decoder(rules: Emulation, *, with_json: bool) -> Callable[[msgspec.Raw], CachedPod]:
-    """A decoder of pods in JSON, by the rules of the emulated version.
-
-    `with_json`: the result has the pod's JSON, too.
-    """
+    """A decoder of pods in JSON, by the emulated version's rules; `with_json`: results have the pod's JSON, too."""
     shared = InternedParts()
 
     def decode_pod(pod_json: msgspec.Raw) -> CachedPod:

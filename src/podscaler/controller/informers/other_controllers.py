@@ -1,8 +1,8 @@
 """Detects other controllers that write the status of the same autoscalers, by their field managers.
 
 `autoscaler_informer` calls `note` with each object that changed, which reads metadata.managedFields;
-`podscaler.controller.coexistence.standby.WriteGate` calls `competing` before anything is written about an autoscaler.
-`podscaler explain` and `podscaler migrate` use `status_writes` and `is_built_in_alive` alone. Rules:
+`podscaler.controller.coexistence.standby.WriteGate` calls `update_competing` before anything is written about an
+autoscaler. `podscaler explain` and `podscaler migrate` use `status_writes` and `is_built_in_alive` alone. Rules:
 
 1. Every manager but our own is another controller, except kubectl (a person writes by hand) and a migration. Another
    installation of podscaler has another manager (`podscaler.controller.options.installation`).
@@ -17,7 +17,8 @@
    was replaced by ours before.
 
 Writes before the first list count from the API server's timestamp, later ones from when they were observed: the clocks
-of two machines need not agree for that.
+of two machines need not agree for that. A manager that is no controller is added to IGNORED_PREFIXES, one that counts
+by its first write (rule 2) to `_is_known`.
 """
 
 import logging
@@ -154,7 +155,7 @@ class OtherControllers:
         self._intervals_s: dict[str, deque[float]] = {}
         self._managed_keys: set[Key] = set()
         self._competing_by_key: dict[Key, tuple[str, ...]] = {}
-        self._name_counts: Counter[str] = Counter()
+        self._key_counts: Counter[str] = Counter()  # for how many autoscalers each manager competes
         self._built_in = _Life.UNKNOWN
         self._lease_fault = ""
         self._is_listed = False
@@ -175,9 +176,9 @@ class OtherControllers:
         self.release(key)
 
     def release(self, key: Key) -> None:
-        """Another process manages the autoscaler: the last result of `competing` does not count any more."""
+        """Another process manages the autoscaler: the last result of `update_competing` does not count any more."""
         self._managed_keys.discard(key)
-        self._keep_names(key, ())
+        self._set_competing(key, ())
 
     async def note_listed(self) -> None:
         """All autoscalers have been listed: later writes count from when they are observed."""
@@ -190,10 +191,10 @@ class OtherControllers:
             await self._clock.sleep(LEASE_PERIOD_S)
             await self._refresh_lease()
 
-    def competing(self, key: Key, *, has_change: bool) -> str:
+    def update_competing(self, key: Key, *, has_change: bool) -> str:
         """The other controllers of the autoscaler, names joined by commas; empty if there are none.
 
-        The result is kept for `found` and `is_everywhere`, and counts the autoscaler as managed by this process.
+        `all_competing` and `competes_everywhere` use the result, and count the autoscaler as managed by this process.
 
         Args:
             has_change: whether there is something to write about it now.
@@ -203,7 +204,7 @@ class OtherControllers:
             name for name, competitor in competitors.items() if self._is_at_work(name, competitor, now_s, has_change)
         )
         self._managed_keys.add(key)
-        self._keep_names(key, tuple(names))
+        self._set_competing(key, tuple(names))
         return ", ".join(names)
 
     def find_status_writer(self, key: Key) -> str:
@@ -212,32 +213,29 @@ class OtherControllers:
         return max(competitors, key=lambda manager: competitors[manager].stamped_ns, default="")
 
     @property
-    def found(self) -> str:
-        """The other controllers of any managed autoscaler, as of the last calls of `competing`; empty: none."""
-        return ", ".join(sorted(self._name_counts))
+    def all_competing(self) -> str:
+        """The other controllers of any managed autoscaler, as of the last calls of `update_competing`; empty: none."""
+        return ", ".join(sorted(self._key_counts))
 
     @property
-    def is_everywhere(self) -> bool:
+    def competes_everywhere(self) -> bool:
         """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
         return bool(self._managed_keys) and len(self._competing_by_key) == len(self._managed_keys)
 
-    def _keep_names(self, key: Key, names: tuple[str, ...]) -> None:
+    def _set_competing(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember the other controllers of an autoscaler, and count their names."""
         earlier_names = self._competing_by_key.pop(key, ())
         if names:
             self._competing_by_key[key] = names
         if names != earlier_names:
-            self._name_counts.update(names)
-            self._name_counts.subtract(earlier_names)
+            self._key_counts.update(names)
+            self._key_counts.subtract(earlier_names)
             for name in earlier_names:
-                if not self._name_counts[name]:
-                    del self._name_counts[name]
+                if not self._key_counts[name]:
+                    del self._key_counts[name]
 
     def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
-        """Whether a competitor is active (rules 2 to 4); starts or ends its silence.
-
-        `has_change`: there is something to write, so its silence counts.
-        """
+        """Whether a competitor is active (rules 2 to 4); begins its silence with `has_change`, and ends it without."""
         if not competitor.competes:
             return False
         if not has_change:
@@ -258,12 +256,12 @@ class OtherControllers:
     def _note_write(self, competitors: dict[str, _Competitor], write: StatusWrite, own_write_ns: int) -> None:
         """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
         now_s, competitor = self._clock.monotonic_s(), competitors.get(write.manager)
-        if competitor is None:
+        if competitor is None:  # its first write that is observed: by the API server's timestamp before the first list
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
             is_replaced = age_s > RECENT_S and own_write_ns > write.at_ns
             competes = not is_replaced and _is_known(write.manager)
             competitors[write.manager] = _Competitor(write.at_ns, now_s - age_s, competes)
-        elif write.at_ns > competitor.stamped_ns:
+        elif write.at_ns > competitor.stamped_ns:  # a new write; otherwise something else of the object changed
             interval_s = now_s - competitor.observed_s
             if interval_s <= RECENT_S:
                 self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS_MAX)).append(interval_s)

@@ -111,7 +111,7 @@ class ScaleClient:
         """
         first_error: StatusError | None = None
         key = (namespace, reference.name)
-        for mapping in await self._mappings(reference):
+        for mapping in await self._find_mappings(reference):
             try:
                 scale = self._cached_scales.find(mapping, key) if self._cached_scales is not None else None
                 return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
@@ -120,11 +120,12 @@ class ScaleClient:
         raise first_error or StatusError("unrecognized resource", code=0)
 
     async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
+        """The scale as the API server has it; another sync may run meanwhile. Raises StatusError."""
         _, name = key
         async with self._without_slot():
-            return await self._get(_path(mapping, key), f"{mapping.plural} {name}")
+            return await self._fetch_scale(_path(mapping, key), f"{mapping.plural} {name}")
 
-    async def _mappings(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
+    async def _find_mappings(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
         """One mapping for each resource: the preferred version serves the scale of all."""
         group = reference.api_version.rpartition("/")[0]
         by_plural: dict[str, RESTMapping] = {}
@@ -138,23 +139,21 @@ class ScaleClient:
     async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
         """Set the replicas of the target; after a conflict, read the scale and try again.
 
-        It is tried `settle.MAX_WRITE_ATTEMPTS` times in all, as the replay assumes.
-
-        Errors are in the result; none is raised.
+        It is tried `settle.MAX_WRITE_ATTEMPTS` times in all, as the replay assumes; errors are in the result.
         """
         errors: list[StatusError] = []
         while True:
             try:
                 await self._put(target, replicas)
-                return ScaleWrite(True, errors)
+                return ScaleWrite(is_done=True, errors=errors)
             except StatusError as error:
                 errors.append(error)
-                target = await self._latest(target)  # before the check, as upstream: also after the last attempt
+                target = await self._read_again(target)  # before the check, as upstream: also after the last attempt
                 if len(errors) == settle.MAX_WRITE_ATTEMPTS or not is_conflict(error):
-                    return ScaleWrite(False, errors)
+                    return ScaleWrite(is_done=False, errors=errors)
             await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
 
-    async def _get(self, path: str, subject: str) -> Scale:
+    async def _fetch_scale(self, path: str, subject: str) -> Scale:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE_DECODER)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
@@ -168,10 +167,10 @@ class ScaleClient:
         except msgspec.DecodeError:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
-    async def _latest(self, target: ScaleTarget) -> ScaleTarget:
+    async def _read_again(self, target: ScaleTarget) -> ScaleTarget:
         """The target with its scale as it is now; unchanged if it cannot be read."""
         try:
-            return replace(target, scale=await self._get(target.path, target.subject))
+            return replace(target, scale=await self._fetch_scale(target.path, target.subject))
         except StatusError as error:
             log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
             return target

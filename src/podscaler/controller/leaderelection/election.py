@@ -2,7 +2,8 @@
 
 `podscaler controller` makes one from its flags. Two processes with different numbers of shards must not work at the
 same time: each first writes a Lease with its number of shards, and then reads whether one with another number is live
-(`conflicting_holders`). Whichever writes second reads the Lease of the first.
+(`conflicting_holders`). Whichever writes second reads the Lease of the first. A further parameter: an attribute of
+Election, and a flag in `podscaler.cli.options.election`.
 
 Source: client-go's leader election; component-base's LeaderElectionConfiguration and its validation (the durations).
 """

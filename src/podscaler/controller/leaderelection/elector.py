@@ -20,6 +20,8 @@ import logging
 import math
 from typing import Protocol
 
+import msgspec
+
 from podscaler.base.clock import Clock, rfc3339_micro
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts, write_lease
@@ -133,7 +135,8 @@ class Elector:
         begun = write_lease.now(self._clock)
         try:
             is_ours = await timeouts.within(self._clock, limit_s, self._acquire_or_renew(begun))
-            self._logged_error = self._logged_error if not is_ours else ""
+            if is_ours:
+                self._logged_error = ""
         except StatusError as error:
             self._log_error(error)
             is_ours = False
@@ -155,7 +158,7 @@ class Elector:
 
     async def _acquire_or_renew(self, begun: write_lease.ClockReading) -> bool:
         """Renew or acquire the lease, as `tryAcquireOrRenew` of client-go does; returns whether that succeeded."""
-        new_record = self._record(begun.wall_ns)
+        new_record = self._new_record(begun.wall_ns)
         if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_without_read(new_record):
             return True
         current_lease = await self.lock.get()
@@ -191,9 +194,7 @@ class Elector:
     ) -> None:
         """Replace the record of the Lease by ours; the time of acquisition stays if we hold it. Raises StatusError."""
         acquired_at = current_lease.acquired_at if self.is_leader else new_record.acquired_at
-        record = LeaderElectionRecord(
-            new_record.holder, new_record.duration_s, acquired_at, new_record.renewed_at, transitions
-        )
+        record = msgspec.structs.replace(new_record, acquired_at=acquired_at, transitions=transitions)
         await self.lock.update(record)
         self._note_record(record)
 
@@ -212,15 +213,26 @@ class Elector:
         if current_lease is None or current_lease.holder != self.identity:
             return True
         now_text = rfc3339_micro(self._clock.now_ns())
-        record = LeaderElectionRecord("", 1, now_text, now_text, current_lease.transitions)
+        record = LeaderElectionRecord(  # as client-go: no holder, and a duration that is over at once
+            holder="",
+            duration_s=1,
+            acquired_at=now_text,
+            renewed_at=now_text,
+            transitions=current_lease.transitions,
+        )
         await self.lock.update(record)
         self._note_record(record)
         return True
 
-    def _record(self, now_ns: int) -> LeaderElectionRecord:
+    def _new_record(self, now_ns: int) -> LeaderElectionRecord:
         """A record by which this process holds the lease from now on, before any transition."""
         now_text = rfc3339_micro(now_ns)
-        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), now_text, now_text, 0)
+        return LeaderElectionRecord(
+            holder=self.identity,
+            duration_s=int(self._timing.lease_duration_s),
+            acquired_at=now_text,
+            renewed_at=now_text,
+        )
 
     def _note_record(self, record: LeaderElectionRecord) -> None:
         """Keep the record that was observed now; its age counts from here."""

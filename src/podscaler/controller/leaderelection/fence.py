@@ -3,7 +3,7 @@
 With leader election, the controller's client has this transport; Leases themselves are written through another client.
 Each write, a retry too, is checked right before it is sent, and its timeout is what its write lease has left. So no
 write begins after the end of a write lease, whatever delayed it (a pause of the process, a full queue, a server that
-asked to wait), and none is awaited after it.
+asked to wait), and none is awaited after it. Which requests are writes is decided in `FencedTransport.request`.
 
 A write lease is the time until which the holder of a lease may write. A sync writes by the write lease of its
 autoscaler's shard (`enter`), and so do its events later. Writes about autoscalers of several shards (histories) are
@@ -23,10 +23,7 @@ _current: ContextVar[WriteLease | None] = ContextVar("podscaler_write_lease", de
 
 
 class LeadershipLost(PodscalerError):
-    """A write was not sent because its write lease has ended.
-
-    It is no StatusError: it is neither reported in a status nor retried.
-    """
+    """A write was not sent as its write lease has ended; no StatusError: neither retried nor reported in a status."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(f"{request.method} {request.path} is not sent: the lease that allows it is not held any more")

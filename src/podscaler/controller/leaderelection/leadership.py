@@ -30,6 +30,9 @@ from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
+EXPIRY_JITTER_RATIO = 0.1
+"""Up to this part of a retry period, at random, a candidate waits after the lease has expired."""
+
 
 class Leadership:
     """Leader election with a single lease; a ShardOwnership of all autoscalers.
@@ -108,7 +111,7 @@ class Leadership:
         expires_in_s = self._observe_lease().expires_in_s
         if expires_in_s > 0:
             # soon after the lease expires, but not at the same instant as other candidates
-            delay_s = min(delay_s, expires_in_s + spread * self._timing.retry_period_s / 10)
+            delay_s = min(delay_s, expires_in_s + spread * self._timing.retry_period_s * EXPIRY_JITTER_RATIO)
         await timeouts.first_of(self._clock.sleep(delay_s), self._wait_released())
 
     async def _wait_released(self) -> None:

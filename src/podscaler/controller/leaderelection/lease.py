@@ -3,7 +3,7 @@
 An elector has a LeaseLock, which replaces a Lease only if it is unchanged since it was read: the whole object is
 written back, so that fields and labels of others stay, and its resourceVersion makes one of two concurrent updates
 fail. `lease_informer` watches all Leases of an election. A label names the election of a Lease, an annotation its
-number of shards.
+number of shards. A further field of records: in LeaderElectionRecord, `_Spec`, `Lease.record` and `spec_of`.
 
 Source: client-go's leaselock (the meaning of fields).
 """
@@ -68,11 +68,11 @@ class Lease(Wire, frozen=True):
         """The spec with absent fields as empty values."""
         spec = self.spec
         return LeaderElectionRecord(
-            spec.holder_identity or "",
-            spec.lease_duration_seconds or 0,
-            spec.acquire_time,
-            spec.renew_time,
-            spec.lease_transitions or 0,
+            holder=spec.holder_identity or "",
+            duration_s=spec.lease_duration_seconds or 0,
+            acquired_at=spec.acquire_time,
+            renewed_at=spec.renew_time,
+            transitions=spec.lease_transitions or 0,
         )
 
     @property
@@ -153,20 +153,20 @@ class LeaseLock:
                 self._object = None
                 return None
             raise
-        return self._keep(body)
+        return self._remember(body)
 
     async def create(self, record: LeaderElectionRecord) -> None:
         """Create the Lease. Raises StatusError, also if it exists."""
         metadata = {"name": self.name, "namespace": self.namespace}
-        body = msgspec.json.encode(self._with({"metadata": metadata}, record))
-        self._keep(await self._client.post(path(self.namespace), body, subject=self._subject))
+        body = msgspec.json.encode(self._make_object({"metadata": metadata}, record))
+        self._remember(await self._client.post(path(self.namespace), body, subject=self._subject))
 
     async def update(self, record: LeaderElectionRecord) -> None:
         """Replace the record that was read last. Raises StatusError, also if the Lease has changed since."""
         if self._object is None:
             raise StatusError("lease not initialized, call get or create first", code=0)
-        body = msgspec.json.encode(self._with(self._object, record))
-        self._keep(await self._client.put(path(self.namespace, self.name), body, subject=self._subject))
+        body = msgspec.json.encode(self._make_object(self._object, record))
+        self._remember(await self._client.put(path(self.namespace, self.name), body, subject=self._subject))
 
     async def delete(self) -> None:
         """Delete the Lease if it is as it was last read or written. Raises StatusError."""
@@ -177,7 +177,7 @@ class LeaseLock:
     def _subject(self) -> str:
         return f"{RESOURCE} {self.name}"
 
-    def _with(self, lease_object: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
+    def _make_object(self, lease_object: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
         """The Lease object (JSON-ready) with the record as its spec; other fields, labels and annotations stay."""
         metadata = dict(lease_object["metadata"])
         metadata["labels"] = (metadata.get("labels") or {}) | self._labels
@@ -185,7 +185,7 @@ class LeaseLock:
         spec = (lease_object.get("spec") or {}) | spec_of(record)
         return {"kind": "Lease", "apiVersion": f"{GROUP}/v1", "metadata": metadata, "spec": spec}
 
-    def _keep(self, body: bytes) -> LeaderElectionRecord:
+    def _remember(self, body: bytes) -> LeaderElectionRecord:
         """Remember the Lease in the body of a response; returns its record. Raises StatusError for an invalid body."""
         try:
             self._object = msgspec.json.decode(body, type=dict[str, Any])

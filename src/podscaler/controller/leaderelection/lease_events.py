@@ -70,5 +70,14 @@ def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, Any]:
         "resourceVersion": lock.metadata.get("resourceVersion", ""),
     }
     name = f"{lock.name}.{now_ns:x}"
-    event = EventDraft(lock.name, lock.name, "Normal", REASON, message, now_ns, name=name, first_at_ns=now_ns)
+    event = EventDraft(
+        subject=lock.name,
+        object_name=lock.name,
+        type="Normal",
+        reason=REASON,
+        message=message,
+        at_ns=now_ns,
+        name=name,
+        first_at_ns=now_ns,
+    )
     return core_event(event, involved, component=COMPONENT)

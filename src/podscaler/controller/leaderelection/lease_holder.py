@@ -120,12 +120,12 @@ class LeaseHolder:
         self._on_acquired()
         holding = asyncio.get_running_loop().create_task(self.elector.hold())
         try:
-            await timeouts.first_of(self._begin(callbacks, prepare), holding, self._resigning.wait())
+            await timeouts.first_of(self._start_leading(callbacks, prepare), holding, self._resigning.wait())
             if not holding.done():
                 await timeouts.first_of(holding, self._resigning.wait())
-            await self._end(callbacks, holding)
+            await self._stop_leading(callbacks, holding)
         except Exception as error:
-            await self._fail(callbacks, holding, error)
+            await self._end_after_bug(callbacks, holding, error)
             raise
         finally:
             self.is_working = self.is_held = False
@@ -133,7 +133,9 @@ class LeaseHolder:
             await timeouts.end(holding)
             self._telemetry.status(self.elector.lock.name, is_holder=False)
 
-    async def _begin(self, callbacks: LeaderCallbacks, prepare: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+    async def _start_leading(
+        self, callbacks: LeaderCallbacks, prepare: Callable[[], Coroutine[Any, Any, None]] | None
+    ) -> None:
         """Start leading after the lease was acquired; `prepare`, where given, is awaited before."""
         await self._clock.sleep(SETTLE_S)
         if prepare is not None:
@@ -141,11 +143,8 @@ class LeaseHolder:
         self.is_working = True
         callbacks.on_started_leading(self.belongs)
 
-    async def _end(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
-        """Stop leading: hand over and release the lease if it is still held, else report that it is lost.
-
-        `holding` is the task that renews the lease; it has ended if the lease is lost.
-        """
+    async def _stop_leading(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
+        """Stop leading: hand over and release the lease; or report its loss, if `holding`, which renews it, ended."""
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
             await self._hand_over(callbacks, holding)
@@ -168,7 +167,7 @@ class LeaseHolder:
             log.warning("the autoscalers of the lease %s are not handed over in order: %s", self.elector.lock, error)
             await callbacks.on_lost_lease(self.belongs)
 
-    async def _fail(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]", error: Exception) -> None:
+    async def _end_after_bug(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]", error: Exception) -> None:
         """End leading after a bug. Where `on_lost_lease` raises too, the lease expires by itself."""
         lock = self.elector.lock
         self.is_working = self.is_held = False

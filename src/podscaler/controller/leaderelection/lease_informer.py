@@ -107,28 +107,29 @@ class LeaseInformer:
             return
         for lease_json in page.items or ():
             try:
-                self._note(lease.parse(lease_json))
+                self._store_version(lease.parse(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
     def added(self, new_lease: Lease) -> None:
         """The watch reports a new Lease."""
-        self._note(new_lease)
+        self._store_version(new_lease)
 
     def updated(self, old: Lease, new: Lease) -> None:
         """The watch reports a newer version of a Lease."""
         del old
-        self._note(new)
+        self._store_version(new)
 
     def deleted(self, deleted_lease: Lease) -> None:
         """The watch reports that a Lease was deleted."""
         self.forget(deleted_lease.metadata.name)
         self._changed.set()
 
-    def _note(self, latest: Lease) -> None:
+    def _store_version(self, latest: Lease) -> None:
         """Store a version of a Lease with the instant of its first observation, unless a newer one is stored.
 
-        An event of a late watch can be older than what `refresh` has read.
+        An event of a late watch can be older than what `refresh` has read. A version with the same record and shards
+        (another field was changed) changes nothing: the age of the record counts on.
         """
         name = latest.metadata.name
         observed = self._observed_by_name.get(name)

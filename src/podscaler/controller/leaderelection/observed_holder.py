@@ -61,7 +61,7 @@ def _holding(observed: Lease, election: str, key: Key, now_ns: int) -> Holding |
     record = observed.record
     renewed_at = _instant(record.renewed_at)
     is_live = bool(record.holder) and renewed_at is not None and now_ns < renewed_at + record.duration_s * NANOSECONDS
-    return Holding(name, record.holder, renewed_at, is_live, shard, shards)
+    return Holding(name=name, holder=record.holder, renewed_at=renewed_at, is_live=is_live, shard=shard, shards=shards)
 
 
 def _instant(time_text: str | None) -> int | None:

@@ -1,7 +1,8 @@
 """Defines the interfaces between leader election and the controller: who may sync which autoscalers, and callbacks.
 
 The controller gets from a ShardOwnership the write lease of an autoscaler before each sync. Elections (`leadership`,
-`sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING.
+`sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING. A
+further callback: here, in `WorkAssignment`, and its call in `lease_holder`.
 
 Source: client-go's LeaderCallbacks (OnStartedLeading, OnStoppedLeading).
 """

@@ -1,6 +1,7 @@
 """Defines the Prometheus metrics of leader election: client-go's two, and three of shards, which only podscaler has.
 
-Electors, LeaseHolders and `sharding` report to them; the controller's /metrics has them.
+Electors, LeaseHolders and `sharding` report to them; the controller's /metrics has them. A further metric: also in
+docs/high-availability.md.
 
 Source: k8s.io/component-base/metrics/prometheus/clientgo/leaderelection.
 """

@@ -3,6 +3,8 @@
 Both have the spec and the status of autoscaling/v2. An AutoscalerKind has the API path and the names of one kind. A
 PodAutoscaler may have the name of a HorizontalPodAutoscaler, so its key has a prefix that no name of an object can
 have: `("shop", "web")` is a HorizontalPodAutoscaler, `("shop", "podautoscaler/web")` a PodAutoscaler.
+
+A third kind: in KINDS and `of_key`, and where a module compares with HPA or POD_AUTOSCALER (the informers, migration).
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,9 +56,16 @@ class AutoscalerKind:
         return urls.group_version(self.group, self.version) + urls.path(*scope, self.plural, *name_and_subresource)
 
 
-HPA = AutoscalerKind("hpa", "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+HPA = AutoscalerKind(
+    flag="hpa", group="autoscaling", version="v2", kind="HorizontalPodAutoscaler", plural="horizontalpodautoscalers"
+)
 POD_AUTOSCALER = AutoscalerKind(
-    "podautoscaler", "podscaler.dev", "v1alpha1", "PodAutoscaler", "podautoscalers", "podautoscaler/"
+    flag="podautoscaler",
+    group="podscaler.dev",
+    version="v1alpha1",
+    kind="PodAutoscaler",
+    plural="podautoscalers",
+    prefix="podautoscaler/",
 )
 KINDS: Sequence[AutoscalerKind] = (HPA, POD_AUTOSCALER)
 """All kinds."""

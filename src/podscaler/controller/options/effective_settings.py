@@ -3,7 +3,8 @@
 A podscaler controller publishes them when it starts to lead, as the entry `settings` of the ConfigMap
 `podscaler-history`, which it may write already. A controller that keeps histories in memory publishes nothing, and
 removes what an earlier process of its field manager published. The settings of kube-controller-manager are read from
-the arguments of its pod, where the cluster shows that pod.
+the arguments of its pod, where the cluster shows that pod. A further setting is published if `ControllerSettings.flags`
+has it.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
@@ -127,7 +128,10 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
     maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
         try:
-            await (_remove(maps, settings) if settings.history_namespace is None else _write(maps, settings))
+            if settings.history_namespace is None:
+                await _remove_settings(maps, settings)
+            else:
+                await _write_settings(maps, settings)
         except LeadershipLost:
             return  # the next leader publishes
         except StatusError as error:
@@ -139,13 +143,15 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
             return
 
 
-async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
+async def _write_settings(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Write the settings. Raises StatusError, LeadershipLost."""
-    published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
+    published = _Published(
+        version=__version__, manager=settings.field_manager, emulate=settings.emulate, flags=settings.flags
+    )
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
 
-async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
+async def _remove_settings(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Remove what a process of the same field manager published. Raises StatusError, LeadershipLost."""
     try:
         contents = await maps.read(history_maps.NAME)
@@ -172,10 +178,7 @@ def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
 
 
 async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:
-    """The settings that a podscaler controller published; None if there are none, or they cannot be read.
-
-    Raises TransportError if the API server cannot be reached.
-    """
+    """The settings that a podscaler controller published; None: none, or not readable. Raises TransportError."""
     try:
         settings_json = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
         if settings_json is None:
@@ -196,10 +199,7 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
 
 
 async def find_built_in(client: Client) -> EffectiveSettings | None:
-    """The settings of kube-controller-manager, from the arguments of its pod; None if they are not visible.
-
-    Raises TransportError if the API server cannot be reached.
-    """
+    """The settings of kube-controller-manager by its pod's arguments; None: not visible. Raises TransportError."""
     path = "/api/v1" + urls.path("namespaces", BUILT_IN_NAMESPACE, "pods")
     try:
         body = await client.get(
@@ -210,7 +210,7 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
         arguments = [argument for container in containers for argument in (*container.command, *container.args)]
         if not arguments:
             return None
-        flags = dict(_flags(arguments))
+        flags = dict(_parse_flags(arguments))
         decision = core_settings.from_flags(flags)
     except TransportError:
         raise
@@ -220,7 +220,7 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
     return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}", BUILT_IN)
 
 
-def _flags(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _parse_flags(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Name and value of each flag that concerns autoscalers, from `--name=value` and `--name value`."""
     for index, argument in enumerate(arguments):
         name, separator, value_text = argument.removeprefix("--").partition("=")

@@ -32,12 +32,12 @@ STALE_CONTROLLER_CONSISTENCY = "StaleControllerConsistencyHPA"
 POD_LEVEL_RESOURCES = "PodLevelResources"
 
 KNOWN: Mapping[str, Gate] = {
-    HPA_SCALE_TO_ZERO: Gate(True, "BETA"),
-    HPA_CONFIGURABLE_TOLERANCE: Gate(True, "GA", locked=True),
-    HPA_GENERATION: Gate(True, "BETA"),
-    HPA_OPTIMIZED_SELECTOR_STORE: Gate(True, "BETA"),
-    STALE_CONTROLLER_CONSISTENCY: Gate(True, "BETA"),
-    POD_LEVEL_RESOURCES: Gate(True, "BETA"),
+    HPA_SCALE_TO_ZERO: Gate(default=True, stage="BETA"),
+    HPA_CONFIGURABLE_TOLERANCE: Gate(default=True, stage="GA", locked=True),
+    HPA_GENERATION: Gate(default=True, stage="BETA"),
+    HPA_OPTIMIZED_SELECTOR_STORE: Gate(default=True, stage="BETA"),
+    STALE_CONTROLLER_CONSISTENCY: Gate(default=True, stage="BETA"),
+    POD_LEVEL_RESOURCES: Gate(default=True, stage="BETA"),
 }
 """All gates. A new gate: add it here, and ask `FeatureGates.enabled` in the code that it switches."""
 

@@ -29,7 +29,7 @@ REACTING_TICK_MAX_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """One value for each flag of kube-controller-manager, with its default.
+    """The values of kube-controller-manager's flags about autoscalers, and of podscaler's own, with their defaults.
 
     Attributes:
         concurrent_syncs: `--concurrent-horizontal-pod-autoscaler-syncs`, workers in parallel.
@@ -90,10 +90,7 @@ class ControllerSettings:
 
     @property
     def tick_s(self) -> float:
-        """The tick: how old metrics may be that a sync uses, in seconds.
-
-        A tenth of the sync period, but at most two seconds; with `--react-to-changes` at most one.
-        """
+        """How old metrics may be that a sync uses: a tenth of the sync period, at most 2 s, or 1 s if it reacts."""
         return min(self.sync_period_s / 10, REACTING_TICK_MAX_S if self.reacts else TICK_MAX_S)
 
     @property

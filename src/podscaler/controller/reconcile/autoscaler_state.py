@@ -5,13 +5,16 @@ The controller registers and forgets autoscalers; a sync reads and changes the s
 * The history (recommendations, scale events) and the last error: from the first sync that reads a scale until a sync
   finds the autoscaler deleted. An autoscaler that is deleted and created again before that keeps them. The history that
   an earlier process stored (`podscaler.controller.history.store`) is added when a scale is read.
-* The registration, the selector and the facts about the target: from the watch's addition until its deletion.
+* The registration, the selector and what else syncs note about the target: from the watch's addition until its
+  deletion.
 * The version of the last status write: until the cache has it (`podscaler.controller.informers.consistency`).
 * The failures in a row: until a sync succeeds. A sync whose status write got no response, or that was skipped because
   of a stale cache, has no result: it is repeated after FIRST_RETRY_S, doubled each time, instead of a whole period
   later. Where that would be a period or more, it waits for its period: a server that is away for long gets no more
   requests than otherwise. A conflict counts as such a failure only after another one, whose write may have been carried
   out although it got no response.
+
+A new attribute that holds something about the target is reset in `AutoscalerStates._drop_target`.
 
 Source: docs/spec/controller.md 1 (State). Differs: kube-controller-manager retries after a period.
 """
@@ -47,7 +50,7 @@ class AutoscalerState:
         key: namespace and name.
         is_registered: whether the watch has the autoscaler.
         history: recommendations and scale events of earlier syncs.
-        is_restored: whether the history of an earlier process was looked up.
+        was_history_sought: whether the store was read for the history of an earlier process.
         restored: the history of an earlier process that is not added to `history` yet; None if there is none.
         selector: the selector of the target's pods; None if no sync has read it.
         conflicting: the autoscalers that another controller manages and that scale the same target.
@@ -55,17 +58,17 @@ class AutoscalerState:
         standby_replicas: the target's replicas at the last sync on standby; None if there was none.
         standby_desired: the replicas that this sync would have written; None if it would not write.
         error: the error of the last sync; empty if it succeeded.
-        written: the last status write that the cache does not have yet.
-        status_written_s: from when the status period counts, by the monotonic clock; None if no status was written.
+        uncached_write: the last status write that the cache does not have yet; None if it has all.
+        status_period_start_s: from when the status period counts, by the monotonic clock; None: no status was written.
         is_synced: whether a sync was ever begun; then this state stays until a sync finds the autoscaler deleted.
         failures: the number of syncs in a row that ended without a result.
-        may_retry: whether the last sync ended without a result.
+        lacks_result: whether the last sync ended without a result, so that it may be repeated early.
     """
 
     key: Key
     is_registered: bool = False
     history: History = history.EMPTY
-    is_restored: bool = False
+    was_history_sought: bool = False
     restored: RestoredHistory | None = None
     selector: Selector | None = None
     conflicting: frozenset[Key] = frozenset()
@@ -73,18 +76,18 @@ class AutoscalerState:
     standby_replicas: int | None = None
     standby_desired: int | None = None
     error: str = ""
-    written: WrittenVersion | None = None
-    status_written_s: float | None = None
+    uncached_write: WrittenVersion | None = None
+    status_period_start_s: float | None = None
     is_synced: bool = False
     failures: int = 0
-    may_retry: bool = False
+    lacks_result: bool = False
 
-    def restore(self, restored_history: RestoredHistory | None) -> None:
-        """Take the history that an earlier process stored; None if there is none."""
-        self.is_restored, self.restored = True, restored_history
+    def set_restored(self, restored_history: RestoredHistory | None) -> None:
+        """Keep the history that an earlier process stored, for `add_restored`; None if there is none."""
+        self.was_history_sought, self.restored = True, restored_history
 
-    def resume(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:
-        """Add the history of an earlier process, once a scale was read.
+    def add_restored(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:
+        """Add the history of an earlier process (`set_restored`), once a scale was read; nothing if it was added.
 
         Args:
             replicas: spec.replicas of the scale.
@@ -97,12 +100,12 @@ class AutoscalerState:
 
     def take_standby_change(self, replicas: int) -> int:
         """By how many replicas another writer changed the target since the last sync on standby; notes `replicas`."""
-        change = replicas - (replicas if self.standby_replicas is None else self.standby_replicas)
+        change = 0 if self.standby_replicas is None else replicas - self.standby_replicas
         self.standby_replicas = replicas
         return change
 
-    def is_new_desired(self, replicas: int | None) -> bool:
-        """Whether a sync on standby would write another number (None: nothing) than the one before; notes it."""
+    def note_desired(self, replicas: int | None) -> bool:
+        """Note the replicas that a sync on standby would write (None: none); returns whether they are new."""
         is_new, self.standby_desired = self.standby_desired != replicas, replicas
         return is_new
 
@@ -110,49 +113,49 @@ class AutoscalerState:
         """Take note that this process writes the target's replicas from now on."""
         self.standby_replicas = self.standby_desired = None
 
-    def is_new_error(self, error: str) -> bool:
-        """Whether a sync ended otherwise than the one before (`error` is empty if it succeeded); notes the error."""
+    def note_error(self, error: str) -> bool:
+        """Note the error of a sync (empty if it succeeded); returns whether it differs from the one before."""
         is_new, self.error = self.error != error, error
         return is_new
 
     def note_status_write(self, written_version: WrittenVersion, at_s: float, period_s: float) -> None:
-        """The status was written at that instant of the monotonic clock.
+        """The status was written at `at_s` of the monotonic clock; `period_s` is the status period, 0: none.
 
         The first write of each autoscaler counts from up to `period_s` later: soon after the start all statuses are
         written, and are not to be written together ever after.
         """
-        self.written = consistency.latest(self.written, written_version)
+        self.uncached_write = consistency.latest(self.uncached_write, written_version)
         if self.is_registered and period_s:
-            is_first = self.status_written_s is None
-            spread_s = zlib.crc32("/".join(self.key).encode()) / 2**32 * period_s if is_first else 0.0
-            self.status_written_s = at_s + spread_s
+            is_first = self.status_period_start_s is None
+            hash_ratio = zlib.crc32("/".join(self.key).encode()) / 2**32  # the same in each process, from 0 to 1
+            self.status_period_start_s = at_s + (hash_ratio * period_s if is_first else 0.0)
 
     def find_lag(self, cache_version: str) -> str | None:
         """The message if a cache of that version lacks our last status write; else None, and the write is forgotten."""
-        lag = consistency.find_lag(self.written, cache_version)
+        lag = consistency.find_lag(self.uncached_write, cache_version)
         if lag is None:
-            self.written = None
+            self.uncached_write = None
         return lag
 
     def begin_sync(self) -> None:
         """A sync begins."""
-        self.is_synced, self.may_retry = True, False
+        self.is_synced, self.lacks_result = True, False
 
     def note_failed_write(self, error: StatusError) -> None:
         """A write of this sync failed: without a response, or with a conflict after such a sync, it has no result."""
         if error.code == 0 or (is_conflict(error) and self.failures > 0):
-            self.may_retry = True
+            self.lacks_result = True
 
     def take_retry_delay_s(self, period_s: float) -> float | None:
         """After how many seconds to sync again before the next period; None: not before.
 
         Counts the sync that has ended as a failure or a success; so it is called once after each.
         """
-        if not self.may_retry:
+        if not self.lacks_result:
             self.failures = 0
             return None
         delay_s = FIRST_RETRY_S * (1 << self.failures)
-        if delay_s >= period_s:
+        if delay_s >= period_s:  # `failures` stays, and with it the delay: the autoscaler is synced once a period
             return None
         self.failures += 1
         return delay_s
@@ -182,8 +185,8 @@ class AutoscalerStates:
         state = self.of(key)
         state.is_registered = False
         self._drop_target(state)
-        if state.written is not None and state.written.uid == uid:
-            state.written = None
+        if state.uncached_write is not None and state.uncached_write.uid == uid:  # else: of a new object of that name
+            state.uncached_write = None
         if not state.is_synced:
             del self._states[key]
 
@@ -221,17 +224,19 @@ class AutoscalerStates:
         is_new, state.is_waiting = not state.is_waiting, True
         return is_new
 
-    def keep_conflicting(self, state: AutoscalerState, conflicting: frozenset[Key], selector: Selector) -> None:
-        """Keep the selector for the autoscalers of other controllers that scale the same target."""
-        for conflicting_key in conflicting:
-            self._selectors.store("/".join(conflicting_key), selector)
-        state.conflicting = conflicting
-
-    def drop_conflicting(self, state: AutoscalerState, kept_keys: frozenset[Key] = frozenset()) -> None:
-        """Drop the selectors of the autoscalers that scale the same target no more, all but `kept_keys`."""
-        for key in state.conflicting - kept_keys:
+    def set_conflicting(self, state: AutoscalerState, conflicting_keys: frozenset[Key]) -> None:
+        """Replace `state.conflicting`, and drop the selectors of the autoscalers that are not in it any more."""
+        for key in state.conflicting - conflicting_keys:
             self._selectors.forget("/".join(key))
-        state.conflicting = kept_keys
+        state.conflicting = conflicting_keys
+
+    def store_conflicting_selector(self, state: AutoscalerState, selector: Selector) -> None:
+        """Store the selector of the target for the autoscalers of `state.conflicting`, too.
+
+        No sync of this controller stores their selectors, without which decisions would not find the conflict.
+        """
+        for conflicting_key in state.conflicting:
+            self._selectors.store("/".join(conflicting_key), selector)
 
     def neighbours(self, namespace: str) -> NamespaceSelectors:
         """The selectors of the autoscalers of a namespace."""
@@ -246,11 +251,11 @@ class AutoscalerStates:
                 self.register(key)
 
     def _drop_target(self, state: AutoscalerState) -> None:
-        """Drop the facts about the target that syncs have read."""
+        """Drop what syncs have noted about the target."""
         self._drop_selector(state)
-        self.drop_conflicting(state)
+        self.set_conflicting(state, frozenset())
         state.leave_standby()
-        state.is_waiting, state.status_written_s = False, None
+        state.is_waiting, state.status_period_start_s = False, None
 
     def _drop_selector(self, state: AutoscalerState) -> None:
         self._selectors.forget("/".join(state.key))

@@ -1,11 +1,12 @@
 """Writes Events about autoscalers in the background, so that no sync waits for them.
 
-Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
-more are dropped. An event that the API server rejects is logged and dropped; one that does not reach it is tried 12
-times, 10 s apart.
+The reporter of syncs calls `AutoscalerEventRecorder.record`, the end of the controller or of a lease `flush`; one task
+(`run`) correlates and writes in order. When 1000 events wait, more are dropped. An event that the API server rejects is
+logged and dropped; one that does not reach it is tried 12 times, 10 s apart.
 
 An event is written by the write lease of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
-handover of one shard neither delays nor drops the events of others.
+handover of one shard neither delays nor drops the events of others. `podscaler.core` decides which events a decision
+has; SyncReporter records others.
 
 Source: docs/spec/controller.md 6 (Events).
 """
@@ -48,8 +49,8 @@ class Subject:
     resource_version: str
     kind: AutoscalerKind = HPA
 
-    def event(self, event: EventDraft) -> dict[str, Any]:
-        """The core/v1 Event as JSON-ready data."""
+    def make_event(self, draft: EventDraft) -> dict[str, Any]:
+        """The core/v1 Event about this autoscaler as JSON-ready data."""
         involved = {
             "kind": self.kind.kind,
             "namespace": self.namespace,
@@ -58,11 +59,11 @@ class Subject:
             "apiVersion": self.kind.api_version,
             "resourceVersion": self.resource_version,
         }
-        reporter = "" if event.is_combined else COMPONENT  # as client-go, whose combined events lack it
-        return core_event(event, involved, component=COMPONENT, reporter=reporter)
+        reporter = "" if draft.is_combined else COMPONENT  # as client-go, whose combined events lack it
+        return core_event(draft, involved, component=COMPONENT, reporter=reporter)
 
 
-class _Waiting(NamedTuple):
+class _WaitingEvent(NamedTuple):
     """An event that is not written yet.
 
     Attributes:
@@ -91,8 +92,8 @@ class AutoscalerEventRecorder:
         self._clock = clock
         self._rng = rng
         self._correlator = Correlator(rng)
-        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(BUFFER_EVENTS)
-        self._unwritten: dict[int, _Waiting] = {}
+        self._queue: asyncio.Queue[_WaitingEvent] = asyncio.Queue(BUFFER_EVENTS)
+        self._unwritten: dict[int, _WaitingEvent] = {}  # by the instant of the event, which is unique
         self._last_at_ns = 0
         self.dropped = 0
 
@@ -101,8 +102,15 @@ class AutoscalerEventRecorder:
         log.debug("event %s/%s: %s %s: %s", subject.namespace, subject.name, type_, reason, message)
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
-        event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
-        waiting = _Waiting(subject, event, fence.current_write_lease(), asyncio.Event())
+        event = EventDraft(
+            subject=identity,
+            object_name=subject.name,
+            type=type_,
+            reason=reason,
+            message=message,
+            at_ns=self._last_at_ns,
+        )
+        waiting = _WaitingEvent(subject, event, fence.current_write_lease(), asyncio.Event())
         try:
             self._queue.put_nowait(waiting)
             self._unwritten[event.at_ns] = waiting
@@ -115,7 +123,7 @@ class AutoscalerEventRecorder:
         """Write events until cancelled."""
         while True:
             waiting = await self._queue.get()
-            fence.enter(waiting.write_lease)
+            fence.enter(waiting.write_lease)  # the client sends nothing any more once this lease has ended
             try:
                 event = self._correlator.correlate(waiting.event)
                 if event is not None:
@@ -162,4 +170,4 @@ class AutoscalerEventRecorder:
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        await self._client.post(path, msgspec.json.encode(subject.event(event)), subject="events")
+        await self._client.post(path, msgspec.json.encode(subject.make_event(event)), subject="events")

@@ -2,7 +2,8 @@
 
 The worker calls `AutoscalerReconciler.reconcile`. `podscaler.core.decide` decides; this module carries the decision out
 in the order of `reconcileAutoscaler` of kube-controller-manager: scale, events, status (only where it changed), the
-events that follow the status.
+events that follow the status. Something new that a sync writes: a part of SyncWrites, used in `_carry_out`, and an
+argument in `podscaler.controller.assembly`.
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 11.2 (Writing); docs/spec/controller.md 3 (Processing one key).
 """
@@ -36,10 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Outdated(PodscalerError):
-    """The autoscaler was edited, or may not be written any more, since its sync began; it is to be synced again.
-
-    The sync ends without writing anything more.
-    """
+    """The autoscaler was edited, or may not be written any more, since its sync began, which ends and is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class AutoscalerReconciler:
     """Executes syncs of autoscalers.
 
     Args:
-        observer: collects the facts.
+        observer: reads what the decision needs.
         states: the state of each autoscaler between syncs.
         writes: writes the results.
         reporter: reports the results.
@@ -105,26 +103,26 @@ class AutoscalerReconciler:
         now_ns, scale = clock.now_ns(), observed_sync.observation.scale
         self._states.follow_clock(now_ns, clock.monotonic_s())
         if isinstance(scale, Scale):
-            state.resume(scale.replicas, now_ns, has_behavior=autoscaler.spec.behavior is not None)
+            state.add_restored(scale.replicas, now_ns, has_behavior=autoscaler.spec.behavior is not None)
         prior_history = state.history
         decision = decide.decide(autoscaler.spec, observed_sync.observation, prior_history, now_ns, self._flags)
         has_change = decision.replicas is not None or not status_writer.is_same(autoscaler.wire.status, decision.status)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=has_change):
             self._stand_by(autoscaler, observed_sync, decision)
             sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, is_carried_out=False)
-            self._reporter.not_carried_out(sync, state, reason)
+            self._reporter.report_not_carried_out(sync, state, reason)
         else:
-            sync = await self._act(autoscaler, observed_sync, prior_history, decision)
+            sync = await self._carry_out(autoscaler, observed_sync, prior_history, decision)
         self._reporter.report_end(sync, state, clock.monotonic_s() - started_s)
         return sync.decision
 
-    async def _act(
+    async def _carry_out(
         self, autoscaler: Autoscaler, observed_sync: ObservedSync, prior_history: History, decision: Decision
     ) -> SyncRecord:
         """Carry out and report a decision; returns the sync with the results of its writes. Raises Outdated."""
         now_ns, state = decision.trace.now, self._states.of(autoscaler.key)
         state.leave_standby()
-        decision, errors = await self._carry_out(autoscaler, observed_sync, decision)
+        decision, errors = await self._write_scale(autoscaler, observed_sync, decision)
         self._keep_history(autoscaler, observed_sync, decision)
         self._reporter.record_events(autoscaler, decision, follow_status=False)
         self._reporter.set_desired(autoscaler, decision)
@@ -133,9 +131,17 @@ class AutoscalerReconciler:
             name, stored_status = autoscaler.metadata.name, autoscaler.wire.status
             decision = settle.unreported(decision, stored_status, name, status_error.message)
             if not decision.reached_end:
-                self._reporter.status_failed(autoscaler, status_error)
+                self._reporter.report_status_failure(autoscaler, status_error)
         self._reporter.record_events(autoscaler, decision, follow_status=True)
-        sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, errors, status_error)
+        sync = SyncRecord(
+            at_ns=now_ns,
+            autoscaler=autoscaler,
+            observed=observed_sync,
+            prior_history=prior_history,
+            decision=decision,
+            scale_errors=errors,
+            status_error=status_error,
+        )
         self._reporter.record(sync)
         return sync
 
@@ -161,39 +167,39 @@ class AutoscalerReconciler:
 
     async def _restore_history(self, autoscaler: Autoscaler, state: AutoscalerState) -> None:
         """Load the history that an earlier process stored, or a migration; where it cannot be read, try again later."""
-        if state.is_restored:
+        if state.was_history_sought:
             return
         try:
             restored = await self._writes.history.find(autoscaler.key, autoscaler.metadata.uid)
             if restored is None:
                 restored = handover.find_history(autoscaler.metadata, self._clock.now_ns())
-            state.restore(restored)
+            state.set_restored(restored)
         except StatusError as error:
             log.debug("%s: its kept history: %s", autoscaler.described, error)
 
     def _keep_history(self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision) -> None:
         """Have the history after this sync stored for later processes."""
         scale = observed_sync.observation.scale
-        if isinstance(scale, Scale) and self._states.of(autoscaler.key).is_restored:
+        if isinstance(scale, Scale) and self._states.of(autoscaler.key).was_history_sought:
             replicas = scale.replicas if decision.replicas is None else decision.replicas
             snapshot = HistorySnapshot(autoscaler.metadata.uid, decision.history, replicas, decision.trace.now)
             self._writes.history.keep(autoscaler.key, snapshot)
 
     async def _store_rescale(self, autoscaler: Autoscaler, draft: Draft) -> None:
         """Store the history as after the rescale, before the scale is written: the process may be killed after that."""
-        if not self._states.of(autoscaler.key).is_restored:
+        if not self._states.of(autoscaler.key).was_history_sought:
             return
         old_replicas, new_replicas, now_ns = draft.scale.replicas, draft.desired, draft.now_ns
         history = settle.with_change(draft.spec, draft.prior_history, new_replicas - old_replicas, now_ns)
         snapshot = HistorySnapshot(autoscaler.metadata.uid, history, new_replicas, now_ns, rescaled_from=old_replicas)
         await self._writes.history.store(autoscaler.key, snapshot)
 
-    async def _carry_out(
+    async def _write_scale(
         self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
-        """Write the scale, keep the history; the decision with the result, and the errors of failed attempts.
+        """Write the scale if the decision has a draft, and keep the selector and the history for later syncs.
 
-        Raises Outdated.
+        Returns the decision with the result of the write, and the errors of failed attempts. Raises Outdated.
         """
         state = self._states.of(autoscaler.key)
         errors: Sequence[StatusError] = ()
@@ -201,11 +207,11 @@ class AutoscalerReconciler:
             self._states.keep_selector(state, decision.selector)
         if decision.draft is not None and observed_sync.target is not None:
             state.history = decision.draft.prior_history  # also if the sync ends here: the recommendation counts
-            decision, errors = await self._rescale(autoscaler, decision.draft, observed_sync.target)
+            decision, errors = await self._write_draft(autoscaler, decision.draft, observed_sync.target)
         state.history = decision.history
         return decision, errors
 
-    async def _rescale(
+    async def _write_draft(
         self, autoscaler: Autoscaler, draft: Draft, target: ScaleTarget
     ) -> tuple[Decision, Sequence[StatusError]]:
         """Write the replicas of a draft; the settled decision, and the errors of failed attempts. Raises Outdated."""
@@ -218,5 +224,5 @@ class AutoscalerReconciler:
         if not write_result.is_done:
             self._states.of(autoscaler.key).note_failed_write(write_result.errors[-1])
             return settle.refused(draft, now_ns, write_result.errors[-1].message), write_result.errors
-        self._reporter.rescaled(autoscaler, draft)
+        self._reporter.report_rescaled(autoscaler, draft)
         return settle.written(draft, now_ns), write_result.errors

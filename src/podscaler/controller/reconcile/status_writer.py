@@ -68,7 +68,7 @@ class StatusWriter:
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
-            version = await put(self._client, autoscaler, latest)
+            version = await put_status(self._client, autoscaler, latest)
         except StatusError as error:
             state.note_failed_write(error)
             return error
@@ -78,10 +78,10 @@ class StatusWriter:
 
     def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:
         """Whether only values of metrics changed, and the status was written less than a status period ago."""
-        written_s = state.status_written_s if self._period_s else None
-        if written_s is None or self._clock.monotonic_s() - written_s >= self._period_s:
-            return False
-        return differs_in_values(autoscaler.wire.status, latest)
+        period_start_s = state.status_period_start_s
+        if period_start_s is None or self._clock.monotonic_s() - period_start_s >= self._period_s:
+            return False  # without a status period there never is a start
+        return differs_in_metric_values(autoscaler.wire.status, latest)
 
 
 def is_same(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
@@ -96,7 +96,7 @@ def is_same(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStat
     )
 
 
-def differs_in_values(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
+def differs_in_metric_values(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
     """Whether two statuses that are not equal differ in the values of metrics alone."""
     old_metrics = [_without_values(metric) for metric in old.current_metrics or ()]
     new_metrics = [_without_values(metric) for metric in new.current_metrics or ()]
@@ -142,7 +142,7 @@ def _are_same_json(old: Any, new: Any, name: str = "") -> bool:
     return False
 
 
-async def put(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+async def put_status(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
     """Send the status to the API server; returns the new resourceVersion of the object, empty if the response has none.
 
     The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.

@@ -1,6 +1,7 @@
 """Reports the outcome of syncs: events, Prometheus metrics, log lines, and the recording.
 
-The reconciler has one `SyncReporter`. It reports and decides nothing: no call waits, and none fails.
+The reconciler and `podscaler.controller.worker` call the one `SyncReporter`. It decides nothing; no call waits, and
+none fails. A new Prometheus metric of syncs: in `podscaler.controller.telemetry.telemetry`, counted in `report_end`.
 
 Source: docs/spec/controller.md 6 (Events) and 8 (Prometheus metrics).
 """
@@ -18,6 +19,7 @@ from podscaler.controller.recording.recording import Recording, SyncRecord
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
+from podscaler.core.model.trace import MetricStep
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class SyncReporter:
         self._comparison = comparison
         self._recording = recording
 
-    def skipped(self, described: str, lag: str) -> None:
+    def report_skipped(self, described: str, lag: str) -> None:
         """A sync was skipped because the cache lacks our last write, as `lag` says."""
         self._telemetry.stale_skip()
         log.debug("%s is skipped: %s", described, lag)
@@ -68,7 +70,7 @@ class SyncReporter:
         if decision.reached_end:
             self._telemetry.set_desired(autoscaler.key, decision.status.desired_replicas)
 
-    def rescaled(self, autoscaler: Autoscaler, draft: Draft) -> None:
+    def report_rescaled(self, autoscaler: Autoscaler, draft: Draft) -> None:
         """The scale was written."""
         old_replicas, new_replicas, reason = draft.scale.replicas, draft.desired, draft.reason
         extra = {"from": old_replicas, "to": new_replicas, "reason": reason}
@@ -76,17 +78,17 @@ class SyncReporter:
             "%s: rescaled from %d to %d: %s", autoscaler.described, old_replicas, new_replicas, reason, extra=extra
         )
 
-    def status_failed(self, autoscaler: Autoscaler, error: StatusError) -> None:
+    def report_status_failure(self, autoscaler: Autoscaler, error: StatusError) -> None:
         """The status was not written, and the decision has no error that says so."""
         level = self._health.failure_log_level(logging.WARNING)  # lower while a fault that is logged explains it
         log.log(level, "%s: its status: %s", autoscaler.described, error, extra={"error": str(error)})
 
-    def not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
+    def report_not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
         """A decision is not carried out: log what it would write, or compare it with another controller's status."""
         self.set_desired(sync.autoscaler, sync.decision)
         if self._comparison is not None:
             self._comparison.compare(sync.autoscaler, sync.observed, sync.prior_history, sync.decision)
-        elif reason != standby.GONE and state.is_new_desired(sync.decision.replicas):
+        elif reason != standby.GONE and state.note_desired(sync.decision.replicas):
             log.info("%s: %s", sync.autoscaler.described, standby.unwritten(sync.decision))
         self.record(sync)
 
@@ -102,14 +104,10 @@ class SyncReporter:
         for response in decision.trace.combination.responses if decision.trace.combination else ():
             self._telemetry.failure_response(response)
         current_replicas = sync.autoscaler.wire.status.current_replicas
-        for index, step in enumerate(decision.trace.metrics):
-            query_s = sync.observed.durations_s[index] if index < len(sync.observed.durations_s) else 0.0
-            action, error = Action.NONE, ErrorKind.NONE
-            if step.failure is not None or step.proposal is None:
-                is_unknown = step.failure is not None and step.failure.reason == "InvalidMetricSourceType"
-                error = ErrorKind.SPEC if is_unknown else ErrorKind.INTERNAL
-            elif step.proposal != current_replicas:
-                action = Action.SCALE_UP if step.proposal > current_replicas else Action.SCALE_DOWN
+        steps = decision.trace.metrics
+        durations_s = sync.observed.durations_s or (0.0,) * len(steps)  # empty if no metric was queried
+        for step, query_s in zip(steps, durations_s, strict=False):  # no steps if the decision failed before
+            action, error = _metric_outcome(step, current_replicas)
             self._telemetry.metric_computed(action.value, error.value, metric_type=step.type, duration_s=query_s)
 
     def _log_error(self, autoscaler: Autoscaler, state: AutoscalerState, error: str) -> None:
@@ -117,11 +115,21 @@ class SyncReporter:
         if error and self._health.explains_failures:
             self._health.count_failed_sync()
             log.debug("%s: %s", autoscaler.described, error)
-        elif state.is_new_error(error):
+        elif state.note_error(error):
             if error:
                 log.warning("%s: %s", autoscaler.described, error, extra={"error": error})
             else:
                 log.info("%s: works again", autoscaler.described)
+
+
+def _metric_outcome(step: MetricStep, current_replicas: int) -> tuple[Action, ErrorKind]:
+    """The labels of one metric's computation: what it alone would do to the status' replicas, or its kind of error."""
+    if step.failure is not None or step.proposal is None:
+        is_unknown_type = step.failure is not None and step.failure.reason == "InvalidMetricSourceType"
+        return Action.NONE, ErrorKind.SPEC if is_unknown_type else ErrorKind.INTERNAL
+    if step.proposal == current_replicas:
+        return Action.NONE, ErrorKind.NONE
+    return (Action.SCALE_UP if step.proposal > current_replicas else Action.SCALE_DOWN), ErrorKind.NONE
 
 
 def subject_of(autoscaler: Autoscaler) -> Subject:

@@ -40,9 +40,9 @@ class FileRecording(Recording):
         self._file = file
         self._clock = clock
         self._waiting: list[SyncRecord | SyncsEnd] = []
-        self._filled = asyncio.Event()
+        self._has_waiting = asyncio.Event()
         self._file_lock = threading.Lock()
-        self._writing: asyncio.Task[None] | None = None
+        self._write_task: asyncio.Task[None] | None = None
         self._lines = RecordLines()
         self._failed_at_s: float | None = None
         self.lines_written = 0
@@ -56,12 +56,12 @@ class FileRecording(Recording):
             self.lines_lost += 1
             return
         self._waiting.append(record)
-        self._filled.set()
+        self._has_waiting.set()
 
     async def run(self) -> None:
         """Write once a second until cancelled."""
         while True:
-            await self._filled.wait()
+            await self._has_waiting.wait()
             await self._clock.sleep(FLUSH_PERIOD_S)
             await self._write_waiting()
 
@@ -73,9 +73,9 @@ class FileRecording(Recording):
     async def _write_waiting(self) -> None:
         """Begin to write the reports that wait, and wait for it."""
         batch, self._waiting = self._waiting, []
-        self._filled.clear()
-        self._writing = asyncio.create_task(self._write_after(self._writing, batch))
-        await asyncio.shield(self._writing)  # a cancellation here loses no lines: `close` waits for them
+        self._has_waiting.clear()
+        self._write_task = asyncio.create_task(self._write_after(self._write_task, batch))
+        await asyncio.shield(self._write_task)  # a cancellation here loses no lines: `close` waits for them
 
     async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | SyncsEnd]) -> None:
         """Write a batch in a thread once the earlier write has ended (None: there is none), to keep the order."""
@@ -85,49 +85,47 @@ class FileRecording(Recording):
             await asyncio.to_thread(self._write, batch)
 
     def _write(self, batch: list[SyncRecord | SyncsEnd]) -> None:
-        """Write the lines of a batch; runs in a thread.
-
-        Where the file cannot be written, the lines are counted as lost.
-        """
+        """Write the lines of a batch, in a thread; where the file cannot be written, they are counted as lost."""
         with self._file_lock:
             try:
-                if self._failed_at_s is not None and not self._recovers():
+                if self._failed_at_s is not None and not self._try_new_file():
                     self.lines_lost += len(batch)
                     return
                 self._write_chunks(batch)
                 self._file.flush()
                 self.lines_written += len(batch)
             except OSError as error:
-                self._fail(error, len(batch))
+                self._note_failure(error, len(batch))
 
     def _write_chunks(self, batch: list[SyncRecord | SyncsEnd]) -> None:
-        """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
+        """Write in large pieces: compressing releases the GIL, and to have it again may take milliseconds."""
         chunk: list[bytes] = []
         size_bytes = 0
         for record in batch:
             if not chunk and self._file.is_full:
-                self._begin()
-            chunk.append(line := self._lines.of(record))
+                self._begin_file()
+            line = self._lines.encode(record)
+            chunk.append(line)
             size_bytes += len(line)
             if size_bytes >= CHUNK_BYTES:
                 self._file.write(b"".join(chunk))
                 chunk, size_bytes = [], 0
         self._file.write(b"".join(chunk))
 
-    def _begin(self) -> None:
+    def _begin_file(self) -> None:
         self._file.begin()
         self._lines.restart()
 
-    def _recovers(self) -> bool:
-        """Whether writing may be tried again, in a fresh file. Raises OSError if that cannot be begun."""
-        if self._clock.monotonic_s() - (self._failed_at_s or 0.0) < RETRY_PERIOD_S:
+    def _try_new_file(self) -> bool:
+        """Begin a new file if the retry is due, and return whether it was. Raises OSError if it cannot be begun."""
+        if self._failed_at_s is not None and self._clock.monotonic_s() - self._failed_at_s < RETRY_PERIOD_S:
             return False
-        self._begin()
+        self._begin_file()
         log.info("the recording %s goes on in a fresh file; %d lines are lost", self._file.path, self.lines_lost)
         self._failed_at_s = None
         return True
 
-    def _fail(self, error: OSError, lines: int) -> None:
+    def _note_failure(self, error: OSError, lines: int) -> None:
         """Take note that the file failed and that so many lines are lost; logs the first failure."""
         if self._failed_at_s is None:
             log.warning("the recording %s cannot be written: %s; lines are lost", self._file.path, error.strerror)

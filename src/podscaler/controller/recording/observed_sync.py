@@ -1,4 +1,4 @@
-"""Defines what one sync observed: the facts, with the objects that they were made from.
+"""Defines what one sync read: the Observation for its decision, with the objects that this was made from.
 
 `podscaler.controller.reconcile.observer` makes one; the reconciler decides and writes with it, a recording stores it.
 """
@@ -14,14 +14,14 @@ from podscaler.metrics.metric_fetching import FetchedMetric
 
 @dataclass(frozen=True, slots=True)
 class ObservedSync:
-    """The facts of a sync.
+    """What a sync read.
 
     Attributes:
-        observation: the facts, as `podscaler.core.decide` takes them.
+        observation: the input of `podscaler.core.decide`.
         target: the target's scale, for writing it; None if it could not be read.
         pods: the cached pods of the observation.
         fetched_metrics: a result for each metric of the spec, None for one that was not queried; empty if none was.
-        durations_s: the duration of each query.
+        durations_s: the duration of each query in seconds, in the order of `fetched_metrics`; 0.0 where it has None.
     """
 
     observation: Observation

@@ -19,7 +19,7 @@ from pathlib import Path
 from podscaler.api.typed import recording
 from podscaler.base.errors import UsageError
 
-GZIP_WINDOW_BITS = 31
+GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS  # 16: the gzip format
 GZIP_MAGIC = b"\x1f\x8b"
 COMPRESSION_LEVEL = 6
 SUFFIXES = (".gz", ".jsonl", ".recording")
@@ -66,7 +66,7 @@ class RecordFile:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError(f"--record: {self.path} is not a regular file")
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # fails while a process writes, which holds LOCK_EX
             if not _is_recording(os.read(descriptor, HEADER_MAX_BYTES)):
                 raise UsageError(f"--record: {self.path} exists and is not a recording; it is left alone")
         except BlockingIOError as error:
@@ -83,23 +83,23 @@ class RecordFile:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             compressor = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
-            start = compressor.compress(self._header) + compressor.flush(zlib.Z_SYNC_FLUSH)
-            _write_all(descriptor, start)
-            self._end_member()
+            first_bytes = compressor.compress(self._header) + compressor.flush(zlib.Z_SYNC_FLUSH)
+            _write_all(descriptor, first_bytes)
+            self._end_member()  # the open file is ended only now that the new one can be written
             self._shift_files()
             new_path.rename(self.path)
         except BaseException:
             os.close(descriptor)
             raise
-        self._descriptor, self._compressor, self._size_bytes = descriptor, compressor, len(start)
+        self._descriptor, self._compressor, self._size_bytes = descriptor, compressor, len(first_bytes)
 
-    def write(self, line: bytes) -> None:
-        """Add lines. Raises OSError: then only `begin` may be called."""
-        self._put(self._compressor.compress(line))
+    def write(self, lines: bytes) -> None:
+        """Add lines, each with its newline. Raises OSError: then only `begin` may be called."""
+        self._append(self._compressor.compress(lines))
 
     def flush(self) -> None:
         """Write everything so far to the file. Raises OSError, as `write`."""
-        self._put(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        self._append(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def abandon(self) -> None:
         """Close the file without its end."""
@@ -111,7 +111,7 @@ class RecordFile:
         """End and close the file, if one is open. Raises OSError."""
         self._end_member()
 
-    def _put(self, packed: bytes) -> None:
+    def _append(self, packed: bytes) -> None:
         """Append bytes to the file; nothing if there are none."""
         if packed:
             _write_all(self._descriptor, packed)
@@ -122,7 +122,7 @@ class RecordFile:
         if self._descriptor < 0:
             return
         try:
-            self._put(self._compressor.flush(zlib.Z_FINISH))
+            self._append(self._compressor.flush(zlib.Z_FINISH))
         finally:
             self.abandon()
 
@@ -134,10 +134,7 @@ class RecordFile:
                 source.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
-        """The path of the file with that number, which precedes the suffixes: `web.1.recording.jsonl.gz`.
-
-        0: FILE itself.
-        """
+        """The path of the file with that number, before the suffixes (`web.1.recording.jsonl.gz`); 0: FILE itself."""
         if not number:
             return self.path
         stem, ending = self.path.name, ""
@@ -147,13 +144,13 @@ class RecordFile:
         return self.path.with_name(f"{stem}.{number}{ending}")
 
 
-def _is_recording(start: bytes) -> bool:
+def _is_recording(first_bytes: bytes) -> bool:
     """Whether a file with that beginning is empty, or a recording."""
     try:
-        if start.startswith(GZIP_MAGIC):
-            start = zlib.decompressobj(GZIP_WINDOW_BITS).decompress(start, HEADER_MAX_BYTES)
-        if start:
-            recording.read_header(start.partition(b"\n")[0])
+        if first_bytes.startswith(GZIP_MAGIC):
+            first_bytes = zlib.decompressobj(GZIP_WINDOW_BITS).decompress(first_bytes, HEADER_MAX_BYTES)
+        if first_bytes:
+            recording.read_header(first_bytes.partition(b"\n")[0])
     except (zlib.error, recording.RecordingError):
         return False
     return True

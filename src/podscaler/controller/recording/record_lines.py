@@ -1,9 +1,9 @@
-"""Encodes the lines of a recording: the facts and the results of each sync as JSON.
+"""Encodes the lines of a recording: what each sync read, and its results, as JSON.
 
-`podscaler.controller.recording.file_recording` calls `RecordLines.of` with each report, in order, in its thread.
+`podscaler.controller.recording.file_recording` calls `RecordLines.encode` with each report, in order, in its thread.
 Invariant: a replay of a file gives the decisions that were taken. A reader derives the history before a sync from the
 lines before it; where it cannot (the first line of an autoscaler in a file, or after a lost report), the line contains
-the history.
+the history. A further field: in `podscaler.api.typed.recording`, `_sync_line`, and `podscaler.core.replay`.
 
 Source: docs/recordings.md.
 """
@@ -29,14 +29,14 @@ class RecordLines:
     """Makes the lines of reports; remembers the history of each autoscaler that a reader has derived so far."""
 
     def __init__(self) -> None:
-        self._derived_histories: dict[Key, tuple[History, int]] = {}
+        self._derived_histories: dict[Key, tuple[History, int]] = {}  # with the instant of the last line
 
     def restart(self) -> None:
         """A new file begins, in which no history is recorded yet."""
         self._derived_histories.clear()
 
-    def of(self, record: SyncRecord | SyncsEnd) -> bytes:
-        """The lines of a report: one, or two where the wall clock was set back. Reports come in the order of syncs."""
+    def encode(self, record: SyncRecord | SyncsEnd) -> bytes:
+        """The JSON lines of a report: one, or two where the wall clock was set back; call it in the order of syncs."""
         if isinstance(record, SyncsEnd):
             self._derived_histories.pop(record.key, None)
             return _end_line(record.key, record.at_ns)
@@ -61,9 +61,9 @@ def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.Syn
     overlapping = trace.selection.overlapping if trace.selection else ()
     return recording.SyncLine(
         time=instants.exact(sync.at_ns),
-        hpa=_with_kind(sync.autoscaler),
-        scale=_scale(sync.observed),
-        scale_update=_attempts(sync),
+        hpa=_as_hpa(sync.autoscaler),
+        scale=_recorded_scale(sync.observed),
+        scale_update=_recorded_attempts(sync),
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
         status_update=_error_status(sync.status_error) if sync.status_error else None,
         pods=tuple([msgspec.Raw(pod.trimmed_json) for pod in sync.observed.pods]),
@@ -74,7 +74,7 @@ def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.Syn
     )
 
 
-def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
+def _as_hpa(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
     """The object as a HorizontalPodAutoscaler, which readers expect; a PodAutoscaler keeps the prefix of its key."""
     name = autoscaler.key[1]
     metadata = (
@@ -85,7 +85,7 @@ def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
     )
 
 
-def _scale(observed_sync: ObservedSync) -> Scale | meta.Status:
+def _recorded_scale(observed_sync: ObservedSync) -> Scale | meta.Status:
     """The target's scale as it was read, or the failure to read it."""
     scale = observed_sync.observation.scale
     if isinstance(scale, Failure):
@@ -93,15 +93,15 @@ def _scale(observed_sync: ObservedSync) -> Scale | meta.Status:
     return observed_sync.target.scale if observed_sync.target else Scale()
 
 
-def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
-    """The results of the attempts to write the scale: each failure, then the scale if one succeeded.
+def _recorded_attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
+    """The results of the attempts to write the scale: each failure, then the scale that was read if one succeeded.
 
-    Empty without one.
+    Empty if none failed: then a reader knows the result by the decision.
     """
     if not sync.scale_errors:
         return ()
     scale_errors = tuple([_error_status(error) for error in sync.scale_errors])
-    return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.observed))
+    return scale_errors if sync.decision.replicas is None else (*scale_errors, _recorded_scale(sync.observed))
 
 
 def _recorded_metric(fetched_metric: FetchedMetric | None) -> recording.RecordedResponse | None:

@@ -2,7 +2,7 @@
 
 The reconciler reports each sync, and a `SyncsEnd` is reported for each autoscaler that this process has stopped
 syncing; `podscaler.controller.recording.file_recording` writes them to a file. Reporting copies nothing and never
-waits: all objects are immutable. A new field of SyncRecord: its encoding in `file_recording`, its field in
+waits: all objects are immutable. A new field of SyncRecord: its encoding in `record_lines`, its field in
 `podscaler.api.typed.recording`, and its use in `podscaler.core.replay`.
 """
 
@@ -19,12 +19,12 @@ from podscaler.kube.informers.cache import Key
 
 @dataclass(frozen=True, slots=True)
 class SyncRecord:
-    """The facts and the results of one sync; everything in it is immutable and shared.
+    """What one sync read, and its results; everything in it is immutable and shared.
 
     Attributes:
         at_ns: the instant of the decision, since the epoch.
         autoscaler: the autoscaler that was synced.
-        observed: the facts that were observed.
+        observed: what the decision read.
         prior_history: the history before the sync.
         decision: the decision with the results of its writes.
         scale_errors: the errors of failed attempts to write the scale, in order.

@@ -4,7 +4,7 @@
 request is repeated: a server that does not respond or is busy, a name that does not resolve yet, credentials that a
 program or a file renews. A missing permission does not count: it may be granted later. An error that needs another
 command line or kubeconfig is a UsageError: a server whose certificate is not trusted, a static token that is rejected,
-no autoscaling/v2.
+no autoscaling/v2. A further error that waiting cannot resolve: in `_may_resolve`, with its text in `failure_sentence`.
 """
 
 import logging
@@ -37,8 +37,8 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
         UsageError: a sentence with the error that waiting cannot resolve, and what to change.
     """
     backoff, logged_message = Backoff(rng or random.Random()), ""
-    while (failure := await _failure(client)) is not None:
-        message = sentence(failure, config)
+    while (failure := await _find_failure(client)) is not None:
+        message = failure_sentence(failure, config)
         if not _may_resolve(failure, config):
             raise UsageError(message)
         log.log(logging.DEBUG if message == logged_message else logging.WARNING, "%s; trying again", message)
@@ -48,7 +48,7 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
         log.info("the API server %s answers", client.server)
 
 
-def sentence(failure: StatusError, config: Config) -> str:
+def failure_sentence(failure: StatusError, config: Config) -> str:
     """The error as a sentence with the server and the origin of its address."""
     server, origin = config.server, config.origin
     if isinstance(failure, TransportError):
@@ -60,7 +60,7 @@ def sentence(failure: StatusError, config: Config) -> str:
     return f"the API server {server} ({origin}) cannot list horizontalpodautoscalers: {failure}"
 
 
-async def _failure(client: Client) -> StatusError | None:
+async def _find_failure(client: Client) -> StatusError | None:
     """The error of a list of autoscalers; None if it succeeds or is forbidden."""
     try:
         await client.get(AUTOSCALERS, subject=SUBJECT, query=[("limit", "1")], timeout_s=TIMEOUT_S)
@@ -75,4 +75,5 @@ def _may_resolve(failure: StatusError, config: Config) -> bool:
         return not failure.cause.startswith(NOT_TRUSTED)
     if failure.code == 401:
         return config.renews_credentials
-    return failure.code == 429 or failure.code >= 500 or failure.code == 0
+    is_undecodable = failure.code == 0  # a response that is not the API server's, as of a proxy
+    return failure.code == 429 or failure.code >= 500 or is_undecodable

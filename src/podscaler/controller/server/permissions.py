@@ -144,7 +144,7 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
         permissions += of_histories(settings.history_namespace)
     if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
         permissions += of_pod_autoscalers()
-    if autoscaler_kinds.HPA not in settings.kinds:
+    if autoscaler_kinds.HPA not in settings.kinds:  # then HorizontalPodAutoscalers are watched only
         hpa_group = autoscaler_kinds.HPA.group
         permissions = [
             permission for permission in permissions if permission.group != hpa_group or permission.verb in READ_VERBS

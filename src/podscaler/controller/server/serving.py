@@ -1,7 +1,8 @@
 """Serves /metrics, /healthz and /readyz of the controller over HTTP.
 
 `podscaler controller` and `podscaler up` start it on --metrics-bind-address. Its responses contain no secrets. With
-delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do.
+delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do. A
+further endpoint: a method, and its path in `Endpoints._respond`.
 """
 
 import asyncio
@@ -81,13 +82,13 @@ class Endpoints:
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         """The response to a request: that of the path's handler, 404 for another path, 405 unless it is GET or HEAD."""
-        pages = {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
-        page = pages.get(request.path)
-        if page is None:
+        handlers = {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
+        handler = handlers.get(request.path)
+        if handler is None:
             return web.Response(text="404: Not Found", status=404)
         if request.method not in ("GET", "HEAD"):
             return web.Response(text="405: Method Not Allowed", status=405, headers={"Allow": "GET,HEAD"})
-        return await page(request)
+        return await handler(request)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         """The metrics in Prometheus' text format, or 401 or 403 where access is refused."""

@@ -2,6 +2,7 @@
 
 The worker sets `CURRENT` in the task of each sync, so that all code that the sync awaits can read it; the command line
 gives `log_fields` to the log's formatter. `SyncHandler` is the interface that wrappers of the reconciler (traces) have.
+A further field of log records: in `log_fields`.
 """
 
 from contextvars import ContextVar

@@ -1,7 +1,8 @@
 """Counts the requests that the controller sends, with their results and durations, as Prometheus metrics.
 
 `podscaler controller` and the autoscaler of `podscaler up` call `install` for their client. A watch is counted when its
-response begins, and has no duration, as in client-go.
+response begins, and has no duration, as in client-go. A further metric: in ClientRequestMetrics, counted by
+CountedTransport.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
 """

@@ -101,7 +101,7 @@ class ServerHealth:
         self._unreachable = _Fault(gauge.labels("unreachable"))
         self._unauthorized = _Fault(gauge.labels("unauthorized"))
         self._faults = (self._unreachable, self._unauthorized)
-        self._answered_s = -math.inf
+        self._last_response_s = -math.inf
         self._was_accepted = False
         self.observe(client)
 
@@ -136,7 +136,7 @@ class ServerHealth:
 
     def note_no_response(self, begun_s: float, error: TransportError) -> None:
         """A request got no response."""
-        if not self._was_accepted or self._answered_s > begun_s:
+        if not self._was_accepted or self._last_response_s > begun_s:
             return
         if self._unreachable.note_failure(self._clock.monotonic_s()):
             log.warning(
@@ -146,14 +146,14 @@ class ServerHealth:
     def note_response(self, begun_s: float, path: str, status: int) -> None:
         """A request got a response."""
         now_s = self._clock.monotonic_s()
-        self._answered_s = now_s
+        self._last_response_s = now_s
         if self._unreachable.note_success(begun_s, now_s):
             log.info("%s answers again, %s", self._server, self._unreachable.end_text())
         if path.startswith(METRICS_API_PATHS):
             return
         if status == 401:
             self._note_unauthorized(now_s)
-        elif status < 500:
+        elif status < 500:  # a server that fails has not checked the credentials
             self._was_accepted = True
             if self._unauthorized.note_success(begun_s, now_s):
                 log.info(

@@ -38,8 +38,8 @@ FIRST_ERROR = (
 )
 METRIC_TYPE = "The label 'metric_type' is the type of the metric in the HPA's spec."
 
-Action = Literal["scale_up", "scale_down", "none"]
-ErrorKind = Literal["spec", "internal", "none"]
+ActionLabel = Literal["scale_up", "scale_down", "none"]
+ErrorLabel = Literal["spec", "internal", "none"]
 
 
 class Telemetry:
@@ -90,12 +90,12 @@ class Telemetry:
             ["namespace", "hpa_name"],
             registry=self.registry,
         )
-        self._desired: dict[Key, int] = {}
+        self._shown_desired: dict[Key, int] = {}
         # cached: looking up the labels costs more than counting
-        self._reconciled = cache(
+        self._reconciliation_series = cache(
             lambda *labels: (self._reconciliations.labels(*labels), self._reconciliation_s.labels(*labels))
         )
-        self._computed = cache(
+        self._computation_series = cache(
             lambda *labels: (self._computations.labels(*labels), self._computation_s.labels(*labels))
         )
         self._stale_skips = Counter(
@@ -105,12 +105,12 @@ class Telemetry:
             registry=self.registry,
         )
 
-        self._panics = _panics(self.registry)
-        self._responses = _failure_responses(self.registry)
+        self._panics = _panic_counter(self.registry)
+        self._failure_responses = _failure_response_counter(self.registry)
 
     def failure_response(self, response: FailureResponse) -> None:
         """A failure policy applied in a sync."""
-        self._responses.labels(response.value).inc()
+        self._failure_responses.labels(response.value).inc()
 
     def sync_panicked(self, duration_s: float) -> None:
         """A sync failed by a bug; kube-controller-manager's counters have that as an internal error."""
@@ -121,15 +121,15 @@ class Telemetry:
         """A background task of the controller failed by a bug."""
         self._panics.labels(task_name).inc()
 
-    def reconciled(self, action: Action, error: ErrorKind, duration_s: float) -> None:
+    def reconciled(self, action: ActionLabel, error: ErrorLabel, duration_s: float) -> None:
         """One reconciliation ended."""
-        counter, histogram = self._reconciled(action, error)
+        counter, histogram = self._reconciliation_series(action, error)
         counter.inc()
         histogram.observe(duration_s)
 
-    def metric_computed(self, action: Action, error: ErrorKind, *, metric_type: str, duration_s: float) -> None:
+    def metric_computed(self, action: ActionLabel, error: ErrorLabel, *, metric_type: str, duration_s: float) -> None:
         """The proposal of one metric was computed, or failed."""
-        counter, histogram = self._computed(action, error, metric_type)
+        counter, histogram = self._computation_series(action, error, metric_type)
         counter.inc()
         histogram.observe(duration_s)
 
@@ -147,20 +147,20 @@ class Telemetry:
         Differs: kube-controller-manager keeps the series of a deleted autoscaler; here `drop_desired` removes it, so
         that memory is bounded.
         """
-        if self._desired.get(key) != replicas:
-            self._desired[key] = replicas
+        if self._shown_desired.get(key) != replicas:
+            self._shown_desired[key] = replicas
             self._desired_replicas.labels(*key).set(replicas)
 
     def drop_desired(self, key: Key) -> None:
         """Drop the gauge of an autoscaler that was deleted, or that another process manages from now on."""
-        if self._desired.pop(key, None) is not None:
+        if self._shown_desired.pop(key, None) is not None:
             self._desired_replicas.remove(*key)
 
     def stale_skip(self) -> None:
         """A sync was skipped because the cache lacks the controller's last write."""
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
 
-    def count_comparisons(self, verdicts: Iterable[str]) -> None:
+    def add_comparison_metrics(self, verdicts: Iterable[str]) -> None:
         """Add the metrics of comparisons with another controller; call it once, with `--compare`."""
         self._comparisons = Counter(
             "podscaler_comparisons",
@@ -180,14 +180,14 @@ class Telemetry:
             self._differences.labels(field)
 
     def compared(self, verdict: str) -> None:
-        """One decision was compared."""
+        """One decision was compared; call it only after `add_comparison_metrics`, as `differed`."""
         self._comparisons.labels(verdict).inc()
 
     def differed(self, field: str) -> None:
         """Another controller wrote an unexplained difference into that field of the status."""
         self._differences.labels(field).inc()
 
-    def count_recording(self, recording: "RecordingFigures") -> None:
+    def add_recording_metrics(self, recording: "RecordingFigures") -> None:
         """Add the metrics of a recording, if it is on."""
         if recording.is_on:
             self.registry.register(RecordingMetrics(recording))
@@ -233,10 +233,12 @@ class QueueMetrics(Collector):
         self._added_at_s: dict[Key, float] = {}
         self._due_at_s: dict[Key, float] = {}
         self._started_at_s: dict[Key, float] = {}
-        self._adds = _counter("adds", "Total number of adds handled by workqueue", registry)
-        self._retries = _counter("retries", "Total number of retries handled by workqueue", registry)
-        self._queue_s = _histogram("queue", "How long an item stays in workqueue before being requested.", registry)
-        self._work_s = _histogram("work", "How long processing an item from workqueue takes.", registry)
+        self._adds = _queue_counter("adds", "Total number of adds handled by workqueue", registry)
+        self._retries = _queue_counter("retries", "Total number of retries handled by workqueue", registry)
+        self._queue_s = _queue_histogram(
+            "queue", "How long an item stays in workqueue before being requested.", registry
+        )
+        self._work_s = _queue_histogram("work", "How long processing an item from workqueue takes.", registry)
         self._lateness_s = Histogram(
             "podscaler_sync_lateness_seconds",
             "How long after it was due the sync of an autoscaler began.",
@@ -271,12 +273,16 @@ class QueueMetrics(Collector):
         """The gauges, as of now."""
         now_s = self._clock.monotonic_s()
         ages_s = [now_s - started_s for started_s in self._started_at_s.copy().values()]
-        yield _gauge("depth", "Current depth of workqueue", len(self._added_at_s))
-        yield _gauge("unfinished_work_seconds", "Seconds of work in progress that no duration shows yet.", sum(ages_s))
-        yield _gauge("longest_running_processor_seconds", "Age of the work that began first.", max(ages_s, default=0.0))
+        yield _queue_gauge("depth", "Current depth of workqueue", len(self._added_at_s))
+        yield _queue_gauge(
+            "unfinished_work_seconds", "Seconds of work in progress that no duration shows yet.", sum(ages_s)
+        )
+        yield _queue_gauge(
+            "longest_running_processor_seconds", "Age of the work that began first.", max(ages_s, default=0.0)
+        )
 
 
-def _panics(registry: CollectorRegistry) -> Counter:
+def _panic_counter(registry: CollectorRegistry) -> Counter:
     """The counter of failures that are bugs, by the name of the background task."""
     help_text = (
         "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
@@ -286,7 +292,7 @@ def _panics(registry: CollectorRegistry) -> Counter:
     return counter
 
 
-def _failure_responses(registry: CollectorRegistry) -> Counter:
+def _failure_response_counter(registry: CollectorRegistry) -> Counter:
     """The counter of applied failure policies; each response has a series from the start."""
     help_text = (
         "Syncs in which the failure policy of an autoscaler applied because metrics could not be read, by what it did: "
@@ -298,11 +304,11 @@ def _failure_responses(registry: CollectorRegistry) -> Counter:
     return counter
 
 
-def _counter(name: str, help_text: str, registry: CollectorRegistry) -> Counter:
+def _queue_counter(name: str, help_text: str, registry: CollectorRegistry) -> Counter:
     return Counter(f"workqueue_{name}", f"[BETA] {help_text}", ["name"], registry=registry).labels(QUEUE)
 
 
-def _histogram(name: str, help_text: str, registry: CollectorRegistry) -> Histogram:
+def _queue_histogram(name: str, help_text: str, registry: CollectorRegistry) -> Histogram:
     """A histogram of the work queue for durations in seconds, named `workqueue_<name>_duration_seconds`."""
     histogram = Histogram(
         f"workqueue_{name}_duration_seconds",
@@ -314,7 +320,7 @@ def _histogram(name: str, help_text: str, registry: CollectorRegistry) -> Histog
     return histogram.labels(QUEUE)
 
 
-def _gauge(name: str, help_text: str, gauge_value: float) -> GaugeMetricFamily:
+def _queue_gauge(name: str, help_text: str, gauge_value: float) -> GaugeMetricFamily:
     """A gauge of the work queue, as client-go names and labels it."""
     family = GaugeMetricFamily(f"workqueue_{name}", f"[BETA] {help_text}", labels=["name"])
     family.add_metric([QUEUE], gauge_value)

@@ -1,7 +1,8 @@
 """Traces each sync as an OpenTelemetry span with the autoscaler, the decision, and the number of requests.
 
 It wraps the reconciler where traces are enabled (`podscaler.cli.options.tracing`), and is not imported elsewhere. The
-requests of the sync are spans within it (`podscaler.kube.transport.traced_transport`).
+requests of the sync are spans within it (`podscaler.kube.transport.traced_transport`). A further attribute: in
+`_attributes` or, with the decision, `_set_result`.
 """
 
 from opentelemetry.trace import Span, StatusCode, Tracer

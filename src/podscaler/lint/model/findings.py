@@ -2,6 +2,7 @@
 
 Rules (`podscaler.lint.rules`) are functions with the decorator `rule` that yield `RuleFinding`s;
 `podscaler.lint.linter` makes `Finding`s of them, with file and line, for the output of the command.
+`podscaler.lint.rulebook` says where a new rule goes.
 """
 
 from collections.abc import Callable, Iterator

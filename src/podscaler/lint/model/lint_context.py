@@ -1,7 +1,8 @@
 """The input of lint rules: objects by name, autoscalers with their targets, and what a cluster serves.
 
 `podscaler.lint.linter` makes a LintContext once for a run, and each rule takes it as its only argument;
-`podscaler.cli.diagnosis.examination` makes one to find the target.
+`podscaler.cli.diagnosis.examination` makes one to find the target. A further fact of a cluster: an attribute of
+LintedCluster, read by `podscaler.cli.lint.cluster_reader`.
 
 Invariants: every look-up is by index, so that rules are linear in the number of objects. `LintContext.cluster` is None
 for files alone; rules that need it then yield nothing.
@@ -123,7 +124,7 @@ class LintedCluster:
 
 
 class LintContext:
-    """The objects and facts that rules check, of one run of the linter.
+    """The objects, and what a cluster serves, that rules check, of one run of the linter.
 
     Args:
         items: all objects; of several with the same identity `find` returns the first.

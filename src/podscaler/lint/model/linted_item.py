@@ -1,7 +1,7 @@
 """One object that is linted: as written, with defaults, and where in a file or cluster it is from.
 
-`podscaler.lint.model.reading` makes Items, and every rule reads them; also helpers for values of unchecked types. Items
-are immutable.
+`podscaler.lint.model.reading` makes Items, and every rule reads them. Items are immutable. The objects of unknown kinds
+are not validated: rules read their values by `mapping`, `mappings` and `text`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,8 @@
 """Makes Items, the objects that are linted, of parsed documents, with the errors that an API server would return.
 
 Called by `podscaler.cli.lint.lint_files` for the documents of files, and by `podscaler.cli.lint.cluster_reader` for the
-objects of a cluster's lists.
+objects of a cluster's lists. Kinds that `podscaler.api.kinds.manifest_objects` finds are decoded and validated; others
+are taken as written.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
 Differs: objects of a cluster are not validated again, because the server has accepted them, except PodAutoscalers:

@@ -2,7 +2,8 @@
 
 Called by rules of `podscaler.lint.rules` and by `podscaler.cli.diagnosis.examination`. A workload is of one of the
 kinds in WORKLOAD_KINDS: those of the group apps with a pod template, and ReplicationController. The functions return
-None for one that the API server would reject.
+None for one that the API server would reject. A further kind: in WORKLOAD_KINDS, with its selector in
+`_parse_selector`.
 
 Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
 """
@@ -66,7 +67,7 @@ class Workload:
         labels: those of the template, which its pods get.
         selector: the one by which it finds its pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
-        pod: a pod of the template, as facts of a decision.
+        pod: a pod of the template, as decisions read it.
         has_pod_resources: whether the template has pod-level requests or limits.
     """
 

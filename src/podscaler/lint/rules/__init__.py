@@ -1,4 +1,4 @@
-"""The lint rules, one module for each theme; `podscaler.lint.rulebook` lists them, `linter` runs them.
+"""The lint rules, one module for each subject; `podscaler.lint.rulebook` lists them, `linter` runs them.
 
 Reading order: `validity` first.
 May import: `lint.model`.

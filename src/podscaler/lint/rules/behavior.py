@@ -1,6 +1,6 @@
 """Lint rules about `spec.behavior` without effect, or with a surprising one: PSL009, PSL010, PSL021, PSL024.
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
 (Types).

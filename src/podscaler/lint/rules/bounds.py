@@ -1,6 +1,6 @@
 """Lint rules about minReplicas and maxReplicas: equal bounds (PSL014), the maximum within one step (PSL015).
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
 computes them.

@@ -1,6 +1,6 @@
 """Lint rules about objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
-`podscaler.lint.rulebook` registers the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/decision.md 3.1 (Selector checks): autoscalers that select the same pods all stop; the README of
 the vertical autoscaler; KEDA's ScaledObject, which creates an autoscaler.
@@ -33,15 +33,15 @@ def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
         workload = workloads.target_of(autoscaler, context)
         if workload:
             first_by_target.setdefault(workload.item.key, (autoscaler, workload))
-    by_label = _by_label([workload for _, workload in first_by_target.values()])
+    by_label = _index_by_label([workload for _, workload in first_by_target.values()])
     for autoscaler, workload in first_by_target.values():
         picked_workloads = [candidate for candidate in _candidates(workload, by_label) if _picks(workload, candidate)]
         if picked_workloads:
             other_autoscaler, _ = first_by_target[picked_workloads[0].item.key]
-            yield _overlap(autoscaler, workload, other_autoscaler, picked_workloads)
+            yield _overlap_finding(autoscaler, workload, other_autoscaler, picked_workloads)
 
 
-def _by_label(scaled_workloads: Sequence[Workload]) -> dict[_LabelKey, list[Workload]]:
+def _index_by_label(scaled_workloads: Sequence[Workload]) -> dict[_LabelKey, list[Workload]]:
     """Workloads by namespace and each label of their pods; by namespace alone under the empty label."""
     workloads_by_label: dict[_LabelKey, list[Workload]] = defaultdict(list)
     for workload in scaled_workloads:
@@ -61,7 +61,7 @@ def _picks(workload: Workload, other_workload: Workload) -> bool:
     return other_workload.item.key != workload.item.key and workload.selector.matches(other_workload.labels)
 
 
-def _overlap(
+def _overlap_finding(
     autoscaler: LintedAutoscaler,
     workload: Workload,
     other_autoscaler: LintedAutoscaler,
@@ -98,10 +98,10 @@ def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
             if not _is_owned(item, other_item)
         ]
         if conflicting:
-            yield _conflict(autoscaler, conflicting)
+            yield _conflict_finding(autoscaler, conflicting)
 
 
-def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> RuleFinding:
+def _conflict_finding(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> RuleFinding:
     """The finding for an autoscaler whose target the objects `conflicting` scale too."""
     reference = autoscaler.reference
     return RuleFinding(
@@ -150,7 +150,7 @@ def vertical_autoscaler(context: LintContext) -> Iterator[RuleFinding]:
             metric_resources = {metric.resource for metric in autoscaler.metrics}
             shared = sorted(_controlled_resources(vertical) & metric_resources)
             if shared:
-                yield _mutual_change(autoscaler, vertical, shared)
+                yield _shared_resources_finding(autoscaler, vertical, shared)
 
 
 def _controlled_resources(vertical: Item) -> set[str]:
@@ -167,7 +167,7 @@ def _controlled_resources(vertical: Item) -> set[str]:
     return resources if has_default_policy else resources | set(_DEFAULT_RESOURCES)
 
 
-def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
+def _shared_resources_finding(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
     """The finding for an autoscaler and a VerticalPodAutoscaler that share resources."""
     resources = " and ".join(shared)
     return RuleFinding(

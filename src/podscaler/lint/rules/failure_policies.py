@@ -1,7 +1,8 @@
 """Lint rules about failure policies: invalid ones (PSL026), and fallback replicas outside of the bounds (PSL027).
 
-`podscaler.lint.rulebook` lists the rules. A failure policy states what happens when metrics cannot be read: a field of
-a PodAutoscaler, or annotations. A field of a PodAutoscaler that its API server rejects is reported by PSL000.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes. A failure policy states what happens when
+metrics cannot be read: a field of a PodAutoscaler, or annotations. A field of a PodAutoscaler that its API server
+rejects is reported by PSL000.
 
 Source: docs/metric-failures.md.
 """

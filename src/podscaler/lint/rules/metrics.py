@@ -1,6 +1,6 @@
 """Lint rules about metrics that act otherwise than intended: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
 it is and multiplies the current replicas, an AverageValue is divided by them first.

@@ -35,7 +35,11 @@ def _finding(autoscaler: LintedAutoscaler, target: Item, writer: str) -> RuleFin
     else:
         effect = f"each apply undoes what {autoscaler.item.full_name} decided"
     return RuleFinding(
-        target, _FIELD, f"replicas is set by {writer}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
+        target,
+        _FIELD,
+        f"replicas is set by {writer}: {effect}",
+        f"remove {_FIELD} from the manifest",
+        other_item=autoscaler.item,
     )
 
 

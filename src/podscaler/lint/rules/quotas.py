@@ -1,7 +1,7 @@
 """Lint rules about replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
 
-`podscaler.lint.rulebook` lists the rules. The usage of other pods of the namespace, and quotas with scopes, are not
-counted: each finding is certain, but not every conflict is found.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes. The usage of other pods of the namespace, and
+quotas with scopes, are not counted: each finding is certain, but not every conflict is found.
 
 Source: the documentation of ResourceQuota.
 """
@@ -66,8 +66,10 @@ def _strictest_limits(context: LintContext) -> Iterator[tuple[LintedAutoscaler, 
     """The strictest limit of each autoscaler that has one."""
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
-        quotas = context.of_kind("", "ResourceQuota", autoscaler.item.namespace) if workload else ()
-        limits = [limit for quota in quotas if workload for limit in _limits_of(quota, workload)]
+        if workload is None:
+            continue
+        quotas = context.of_kind("", "ResourceQuota", autoscaler.item.namespace)
+        limits = [limit for quota in quotas for limit in _limits_of(quota, workload)]
         if limits:
             yield autoscaler, min(limits, key=lambda limit: limit.replicas)
 

@@ -1,6 +1,6 @@
 """Lint rules about what utilization targets need in the pod template: PSL001 requests, PSL019 the container.
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """
@@ -26,9 +26,11 @@ def missing_request(context: LintContext) -> Iterator[RuleFinding]:
     """PSL001: a utilization target for a resource that the pod template does not request."""
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
-        for metric in autoscaler.metrics if workload else ():
-            is_measured = metric.resource in MEASURED_RESOURCES
-            if workload and is_measured and metric.target.get("type") == "Utilization":
+        if workload is None:
+            continue
+        for metric in autoscaler.metrics:
+            is_measured = metric.resource in MEASURED_RESOURCES  # PSL025 reports the others
+            if is_measured and metric.target.get("type") == "Utilization":
                 yield from _missing_requests(autoscaler, metric, workload)
 
 

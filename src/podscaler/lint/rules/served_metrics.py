@@ -1,6 +1,7 @@
 """Lint rule about metrics that no adapter of the cluster serves (PSL013); it needs a cluster, not only files.
 
-`podscaler.lint.rulebook` lists it; `podscaler.cli.diagnosis` uses the groups.
+`podscaler.lint.rulebook` lists it; `podscaler.cli.diagnosis` uses the groups. A new type of metric: an entry in GROUPS,
+and its names in `_is_listed`.
 
 Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
 adapters.

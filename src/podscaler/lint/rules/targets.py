@@ -1,6 +1,7 @@
 """Lint rules about scale targets: those that cannot be scaled (PSL002), or do not exist (PSL003).
 
-`podscaler.lint.rulebook` lists the rules. Kinds are pairs of a group and a kind in lower case.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes. Kinds are pairs of a group and a kind in lower
+case.
 
 Source: docs/spec/decision.md 2 (Reconcile in order): the target is found by group and kind, whatever version the
 reference names.

@@ -1,6 +1,6 @@
 """Lint rules about targets that usage cannot exceed: PSL011 by the tolerance, PSL016 by the containers' limits.
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Example: with requests of 100m and limits of 100m, CPU is at most 100 %; a target of 120 % never scales up.
 
@@ -108,13 +108,17 @@ def _wide_tolerance(autoscaler: LintedAutoscaler, direction: str) -> Iterator[Ru
 def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
     """The utilization targets whose highest value is known."""
     for autoscaler in context.autoscalers:
-        workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, context)
-        for metric in autoscaler.metrics if workload else ():
+        workload = workloads.target_of(autoscaler, context)
+        if workload is None or autoscaler.is_disabled("scaleUp"):
+            continue
+        stated_ratio = _tolerance_ratio(autoscaler.scaling_rules("scaleUp").get("tolerance"))
+        ratio = settings.DEFAULT.tolerance if stated_ratio is None else stated_ratio
+        for metric in autoscaler.metrics:
             target_pct = metric.target.get("averageUtilization")
-            highest_pct = _highest_pct(workload, metric) if workload and metric.resource and target_pct else None
-            if target_pct and highest_pct is not None:
-                stated_ratio = _tolerance_ratio(autoscaler.scaling_rules("scaleUp").get("tolerance"))
-                ratio = settings.DEFAULT.tolerance if stated_ratio is None else stated_ratio
+            if not target_pct or not metric.resource:
+                continue
+            highest_pct = _highest_pct(workload, metric)
+            if highest_pct is not None:
                 limits_owner = f"container {metric.container}'s" if metric.container else "the containers'"
                 yield _UtilizationRange(autoscaler, metric, target_pct, highest_pct, ratio, limits_owner)
 

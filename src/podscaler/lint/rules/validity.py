@@ -1,6 +1,6 @@
 """Lint rules about objects that an API server rejects: PSL000 API errors, PSL017 zero replicas, PSL018 old versions.
 
-`podscaler.lint.rulebook` lists the rules.
+`podscaler.lint.rulebook` lists the rules, and says where a new one goes.
 
 Source: docs/spec/api.md 2 (Validation), 6 (Older versions); the deprecation guide of Kubernetes.
 """
