@@ -1,7 +1,8 @@
 """The DaemonSet controller: one pod of the template on every eligible node, and the status.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
-`daemonset_planning.plan`; the watch events of its writes trigger the next sync.
+`daemonset_planning.plan`; the watch events of its writes trigger the next sync. A change of what a sync plans belongs
+into `daemonset_planning`; a new count of the status: `status`.
 
 Source: documentation of DaemonSet; events are upstream's; apps/v1 DaemonSetStatus (API reference).
 """
@@ -130,12 +131,15 @@ class DaemonSets(Reconciler[Key]):
         self._replacement_due_ns.pop(key, None)
 
     def _postpone_replacements(self, key: Key, plan: DaemonSetPlan) -> float | None:
-        """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None."""
+        """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None.
+
+        A failed pod that is new to this controller is counted as a failure, which doubles the delay.
+        """
         now_ns = self._clock.now_ns()
         noted_due_ns = self._replacement_due_ns.pop(key, {})
         waiting: dict[str, int] = {}
         for pod in plan.ended:
-            if pods.phase(pod) != "Failed":
+            if pods.phase(pod) != "Failed":  # a succeeded pod is replaced at once
                 continue
             uid = pod["metadata"]["uid"]
             due_ns = noted_due_ns.get(uid) or now_ns + int(self._backoff.failed(key) * NANOSECONDS)

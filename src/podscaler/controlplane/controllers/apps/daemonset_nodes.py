@@ -33,7 +33,7 @@ def should_run(daemon_set: Object, node: Object) -> bool:
 
 
 def may_stay(daemon_set: Object, node: Object) -> bool:
-    """Whether a pod that is on the node may keep running."""
+    """Whether a pod that is on the node may keep running, which taints with the effect NoSchedule do not prevent."""
     return _fits(daemon_set, node, ("NoExecute",))
 
 

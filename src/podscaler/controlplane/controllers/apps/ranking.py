@@ -137,7 +137,7 @@ def _compare(left: _Ranked, right: _Ranked) -> int:
     """Negative if `left` is deleted before `right`, positive if after it, 0 if the rules leave the order open."""
     if left.first_keys != right.first_keys:
         return -1 if left.first_keys < right.first_keys else 1
-    if left.ready_age is not None and right.ready_age is not None:
+    if left.ready_age is not None and right.ready_age is not None:  # both or none, as `first_keys` are equal
         by_readiness = _compare_ages(left, left.ready_age, right, right.ready_age)
         if by_readiness:
             return by_readiness

@@ -1,4 +1,7 @@
-"""Computes the status of a ReplicaSet or ReplicationController from its pods; `replicaset` calls it in each sync.
+"""Computes the status of a ReplicaSet or ReplicationController from its pods.
+
+`replicaset` calls `status` in each sync, and removes terminatingReplicas for ReplicationControllers. A new count of the
+API goes there.
 
 Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
 """
@@ -59,6 +62,8 @@ def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None
     """The conditions with or without ReplicaFailure; an old failure stays as it is."""
     if failure is None:
         return conditions.without(old_conditions, "ReplicaFailure")
+    if conditions.find(old_conditions, "ReplicaFailure") is not None:
+        return list(old_conditions)
     new_condition = {
         "type": "ReplicaFailure",
         "status": "True",
@@ -66,6 +71,4 @@ def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None
         "reason": failure.reason,
         "message": failure.message,
     }
-    if conditions.find(old_conditions, "ReplicaFailure") is not None:
-        return list(old_conditions)
     return [*old_conditions, new_condition]

@@ -1,6 +1,7 @@
 """Plans one sync of a StatefulSet: the pods to create and to delete, in order.
 
-`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object.
+`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object. Each rule is one function
+below; `plan` has their order.
 
 1. Finished pods are deleted, to be created again under the same name.
 2. Missing pods are created from the lowest ordinal up. With `OrderedReady` one at a time: nothing else is planned while
@@ -115,7 +116,7 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
     unhealthy_count = sum(not facts.is_healthy(present.get(ordinal)) for ordinal in desired_ordinals)
     for ordinal in _stale_ordinals(facts, present, updated_ordinals):
         pod = present[ordinal]
-        if facts.is_healthy(pod):
+        if facts.is_healthy(pod):  # its deletion makes one more pod unhealthy
             if unhealthy_count >= _max_unavailable(strategy, len(desired_ordinals)):
                 return
             unhealthy_count += 1
@@ -144,8 +145,7 @@ def _partition(stateful_set: Object) -> int:
 def _max_unavailable(strategy: Object, desired_replicas: int) -> int:
     """maxUnavailable as a number of pods: percentages are rounded down, and it is at least 1."""
     bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    _, unavailable_pods = rollout_bounds.resolve(0, bound, desired_replicas)
-    return max(unavailable_pods, 1)
+    return max(rollout_bounds.round_down(bound, desired_replicas), 1)
 
 
 def _new_pod(facts: StatefulSetFacts, ordinal: int) -> Object:

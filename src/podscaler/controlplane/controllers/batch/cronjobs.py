@@ -2,7 +2,8 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync reads a CronJob and its Jobs, creates
 the Job that is due, deletes finished Jobs beyond the history limits, and writes the status. A Job's name contains its
-scheduled time, so that no time gets two Jobs. Of several missed times only the last gets a Job (`_last_due`).
+scheduled time, so that no time gets two Jobs. Of several missed times only the last gets a Job (`_last_due`). A new
+concurrencyPolicy: `_may_create`, and in `_create_due` what it does to active Jobs.
 
 Source: documentation of CronJob, `mostRecentScheduleTime` of its controller; events are upstream's.
 """
@@ -72,8 +73,8 @@ class CronJobs(Reconciler[Key]):
         children = ownership.controlled_by(self._registry, JOBS, cron_job)
         self._update_active(cron_job, children)
         try:
-            wait_s = None if pods.is_terminating(cron_job) else await self._start_due(cron_job)
-            await self._remove_old(cron_job, children)
+            wait_s = None if pods.is_terminating(cron_job) else await self._create_due(cron_job)
+            await self._delete_old(cron_job, children)
         finally:
             await write_errors.write_status(self._registry, CRON_JOBS, stored, cron_job["status"])
         return wait_s
@@ -101,7 +102,7 @@ class CronJobs(Reconciler[Key]):
             message = f"Active job went missing: {active_name_by_uid[uid]}"
             self._events.event(cron_job, "Normal", "MissingJob", message)
 
-    async def _start_due(self, cron_job: Object) -> float | None:
+    async def _create_due(self, cron_job: Object) -> float | None:
         """Create the Job that is due, if any; returns the seconds until the next time, None without a next time."""
         spec, now_ns = cron_job["spec"], self._clock.now_ns()
         if spec.get("suspend"):
@@ -121,13 +122,13 @@ class CronJobs(Reconciler[Key]):
         if due_ns is not None and missed_times > MANY_MISSED:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._warn(cron_job, "TooManyMissedTimes", message)
-        if due_ns is not None and self._may_start(cron_job, due_ns):
+        if due_ns is not None and self._may_create(cron_job, due_ns):
             if spec["concurrencyPolicy"] == "Replace":
-                await self._delete_active(cron_job)
-            await self._start(cron_job, due_ns, zone)
+                await self._delete_active_jobs(cron_job)
+            await self._create(cron_job, due_ns, zone)
         return wait_s
 
-    def _may_start(self, cron_job: Object, due_ns: int) -> bool:
+    def _may_create(self, cron_job: Object, due_ns: int) -> bool:
         """Whether the Job of a time may be created: only once, and with Forbid only while no other is active.
 
         An Event is recorded if Forbid prevents it.
@@ -143,19 +144,19 @@ class CronJobs(Reconciler[Key]):
             return False
         return True
 
-    async def _delete_active(self, cron_job: Object) -> None:
+    async def _delete_active_jobs(self, cron_job: Object) -> None:
         """Delete the Jobs of `status.active`."""
         for reference in list(cron_job["status"].get("active") or []):
             job = self._registry.find(JOBS, cron_job["metadata"]["namespace"], reference["name"])
             if job is not None:
-                await self._delete(cron_job, job)
+                await self._delete_job(cron_job, job)
 
-    async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
+    async def _create(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
         """Create the Job of a time, or find that of an earlier attempt; add it to `status.active`. Raises StatusError.
 
         A Job of that name that the CronJob does not control is left alone.
         """
-        new_job = _job(cron_job, due_ns, zone)
+        new_job = _job_manifest(cron_job, due_ns, zone)
         try:
             job = await self._registry.create(JOBS, new_job)
             self._events.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
@@ -171,16 +172,16 @@ class CronJobs(Reconciler[Key]):
         status["active"] = [*(status.get("active") or []), _job_reference(job)]
         status["lastScheduleTime"] = instants.text(due_ns)
 
-    async def _remove_old(self, cron_job: Object, children: Sequence[Object]) -> None:
+    async def _delete_old(self, cron_job: Object, children: Sequence[Object]) -> None:
         """Delete the oldest finished Jobs beyond the history limits."""
         limit_fields = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
         for condition_type, limit_field in limit_fields.items():
             finished = [job for job in children if job_verdict.has_condition(job, condition_type)]
             surplus = max(len(finished) - cron_job["spec"][limit_field], 0)
             for job in sorted(finished, key=_age_order)[:surplus]:
-                await self._delete(cron_job, job)
+                await self._delete_job(cron_job, job)
 
-    async def _delete(self, cron_job: Object, job: Object) -> None:
+    async def _delete_job(self, cron_job: Object, job: Object) -> None:
         """Delete a Job, which may be gone, and remove it from `status.active`."""
         metadata = job["metadata"]
         delete = self._registry.delete(JOBS, *selection.key_of(job), uid=metadata["uid"], propagation="Background")
@@ -189,6 +190,7 @@ class CronJobs(Reconciler[Key]):
         self._events.event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
 
     def _warn(self, cron_job: Object, reason: str, message: str) -> None:
+        """Record a Warning Event at the CronJob."""
         self._events.event(cron_job, "Warning", reason, message)
 
 
@@ -230,7 +232,7 @@ def _job_name(cron_job: Object, due_ns: int) -> str:
     return f"{cron_job['metadata']['name']}-{due_ns // NANOSECONDS // 60}"
 
 
-def _job(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
+def _job_manifest(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
     """The manifest of the Job of a scheduled time; its annotation shows the time in `zone`, by default UTC."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = template.get("metadata") or {}

@@ -1,7 +1,8 @@
 """Evaluates `spec.podFailurePolicy` and `spec.successPolicy` of a Job.
 
 `job_view`, `job_verdict`, `pod_templates` and `pod_tracking` call it. Rules are tried in order; the first that matches
-decides. Jobs, pods and rules are JSON objects of batch/v1 and core/v1.
+decides. Jobs, pods and rules are JSON objects of batch/v1 and core/v1. A new requirement of a rule: a case in `_cause`
+or `_is_success_rule_met`; a new action: `FailureMatch` and its readers.
 Source: KEP-3329, KEP-3998.
 """
 
@@ -49,7 +50,8 @@ def _cause(rule: Object, pod: Object) -> str:
     exit_code_pattern = rule.get("onExitCodes")
     if exit_code_pattern is not None:
         for container in [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]:
-            exit_code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
+            exit_code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
+            # as upstream, a container that runs or ended with 0 matches no rule, not even NotIn
             if exit_code and _matches_exit_code(exit_code_pattern, container["name"], exit_code):
                 return f"Container {container['name']} for pod {full_name} failed with exit code {exit_code}"
         return ""
@@ -87,14 +89,12 @@ def success_message(job: Object, succeeded_indexes: frozenset[int]) -> str:
 
 def _is_success_rule_met(rule: Object, succeeded_indexes: frozenset[int], completions: int) -> bool:
     """Whether all `succeededIndexes` of a rule succeeded, or `succeededCount` of them (of all, if it names none)."""
-    succeeded_count = len(succeeded_indexes)
-    if rule.get("succeededIndexes") is not None:
-        intervals = completion_indexes.parse_intervals(rule["succeededIndexes"], completions)
-        named_count = sum(map(len, intervals))
-        if not named_count:
-            return False
-        succeeded_count = completion_indexes.count_within(succeeded_indexes, intervals)
-        if succeeded_count == named_count:
-            return True
     required_count = rule.get("succeededCount")
-    return required_count is not None and succeeded_count >= required_count
+    if rule.get("succeededIndexes") is None:
+        return required_count is not None and len(succeeded_indexes) >= required_count
+    intervals = completion_indexes.parse_intervals(rule["succeededIndexes"], completions)
+    named_count = sum(map(len, intervals))
+    if named_count == 0:  # all indexes of the rule are beyond `completions`
+        return False
+    succeeded_count = completion_indexes.count_within(succeeded_indexes, intervals)
+    return succeeded_count == named_count or (required_count is not None and succeeded_count >= required_count)

@@ -38,7 +38,10 @@ class FinishedJobs(Reconciler[Key]):
         return [selection.key_of(job) for job in self._registry.list(JOBS) if _expires_at_ns(job) is not None]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Job if it has expired (returns None), or return the seconds until it does."""
+        """Delete the Job if it has expired (returns None), or return the seconds until it does, None if it never does.
+
+        Raises StatusError if it cannot be deleted.
+        """
         job = self._registry.find(JOBS, *key)
         expires_at_ns = _expires_at_ns(job) if job is not None else None
         if job is None or expires_at_ns is None or pods.is_terminating(job):

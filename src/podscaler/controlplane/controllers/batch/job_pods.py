@@ -23,6 +23,7 @@ _MAX_INT32 = 2**31 - 1
 """The greatest count in these annotations, which upstream parses as int32."""
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
+"""How long the next pod waits after one failure, and at most after several in a row."""
 _MAX_DOUBLINGS = 32
 """Bounds the power of two; `MAX_BACKOFF_S` is reached long before."""
 
@@ -56,14 +57,14 @@ def is_failed(pod: Object, job: Object) -> bool:
     return not replaces_only_failed(job) and pods.is_terminating(pod) and phase != "Succeeded"
 
 
-def index_failures(pod: Object) -> int:
+def counted_index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, without those that the failure policy ignores."""
     return _parse_count(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, with those that the failure policy ignores."""
-    return index_failures(pod) + _parse_count(pod, INDEX_IGNORED_FAILURES)
+    return counted_index_failures(pod) + _parse_count(pod, INDEX_IGNORED_FAILURES)
 
 
 def _parse_count(pod: Object, annotation: str) -> int:
@@ -82,7 +83,7 @@ def finished_at_ns(pod: Object) -> int:
     the request of its deletion, its creation.
     """
     container_ends = _container_ends(pod)
-    if container_ends and all(container_ends):
+    if container_ends and all(container_ends):  # an empty text: a container has not ended
         return max(instants.parse(end) for end in container_ends)
     ready = pods.ready_condition(pod)
     if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):

@@ -42,7 +42,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 JOBS = "jobs.batch"
 MANAGER = "kubernetes.io/job-controller"
+"""The `spec.managedBy` of this controller."""
 _NAME_LABEL = "batch.kubernetes.io/job-name"
+"""The label of a pod with the name of its Job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class Jobs(Reconciler[Key]):
         """Whether no pod runs and enough have succeeded: `completions`, or one if that is not set."""
         active, _, _ = self._count_pods(view.job)
         completions = view.spec.get("completions")
-        return active == 0 and view.succeeded >= (1 if completions is None else completions)
+        return active == 0 and view.succeeded_count >= (1 if completions is None else completions)
 
     def _set_suspended(self, view: JobView, status: Object) -> None:
         """Set the condition Suspended in `status`, in place, if `spec.suspend` changed, and record an Event.
@@ -233,27 +235,27 @@ class Jobs(Reconciler[Key]):
         surplus = _surplus_pods(view, self._clock.now_ns())
         if surplus:
             return None, await self._delete_uncounted(view.job, surplus[: pod_control.BURST_PODS])
-        if view.is_suspended:
-            return None, None
-        terminating = list(filter(pods.is_terminating, view.pods))
-        missing = view.desired_active - len(view.active)
-        if job_pods.replaces_only_failed(view.job):
-            missing -= sum(not pods.is_finished(pod) for pod in terminating)
-        if missing <= 0:
+        missing = min(_missing_pods(view), pod_control.BURST_PODS)
+        if view.is_suspended or missing <= 0:
             return None, None
         now_ns = self._clock.now_ns()
-        if view.backoff_limit_per_index is None:
+        if view.backoff_limit_per_index is None:  # with it, each index has a back-off of its own
             backoff_s = job_pods.backoff_left_s(failures.count, failures.last_failure_ns, now_ns)
             if backoff_s > 0:
                 return backoff_s, None
-        missing = min(missing, pod_control.BURST_PODS)
-        if not view.is_indexed:
-            return None, await self._pods.create_all(view.job, [pod_templates.new_pod(view)] * missing)
-        pending = view.pending_indexes(missing, terminating)
-        wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in pending}
+        if view.is_indexed:
+            return await self._create_indexed(view, missing, now_ns)
+        return None, await self._pods.create_all(view.job, [pod_templates.new_pod(view)] * missing)
+
+    async def _create_indexed(
+        self, view: JobView, max_count: int, now_ns: int
+    ) -> tuple[float | None, StatusError | None]:
+        """Create the pods of at most `max_count` indexes that are not in back-off; returns the same as `_resize`."""
+        wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in view.pending_indexes(max_count)}
         due_indexes = [index for index, wait_s in wait_s_by_index.items() if wait_s <= 0]
         error = await self._pods.create_all(view.job, [pod_templates.new_pod(view, index) for index in due_indexes])
-        return min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None), error
+        next_due_s = min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None)
+        return next_due_s, error
 
     async def _delete_uncounted(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
         """Delete pods, not counted as failed: they lose their finalizer first. Returns the first error, or None."""
@@ -379,6 +381,14 @@ def _index_wait_s(view: JobView, index: int, now_ns: int) -> float:
     return job_pods.backoff_left_s(failures, job_pods.finished_at_ns(failed_pod), now_ns)
 
 
+def _missing_pods(view: JobView) -> int:
+    """How many pods have to be created; negative or 0 for none. A terminating pod may have to finish first."""
+    missing = view.desired_active_count - len(view.active)
+    if job_pods.replaces_only_failed(view.job):
+        missing -= sum(not pods.is_finished(pod) for pod in view.terminating)
+    return missing
+
+
 def _surplus_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods to delete: all of a suspended Job, those with a wrong or repeated index, and too many."""
     if view.is_suspended:
@@ -386,7 +396,7 @@ def _surplus_pods(view: JobView, now_ns: int) -> list[Object]:
     misplaced = _misplaced_pods(view, now_ns) if view.is_indexed else []
     misplaced_names = {pod["metadata"]["name"] for pod in misplaced}
     remaining = [pod for pod in view.active if pod["metadata"]["name"] not in misplaced_names]
-    surplus_count = len(remaining) - view.desired_active
+    surplus_count = len(remaining) - view.desired_active_count
     if surplus_count <= 0:
         return misplaced
     return misplaced + ranking.select_for_deletion(remaining, surplus_count, now_ns=now_ns)
@@ -396,7 +406,7 @@ def _misplaced_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods that no index needs: those without a valid one, and all but one of an index."""
     pods_by_index: defaultdict[int | None, list[Object]] = defaultdict(list)
     for pod in view.active:
-        index = job_pods.completion_index(pod) if view.is_valid(pod) else None
+        index = job_pods.completion_index(pod) if view.is_countable(pod) else None
         pods_by_index[index].append(pod)
     misplaced = pods_by_index.pop(None, [])
     for same_index in pods_by_index.values():

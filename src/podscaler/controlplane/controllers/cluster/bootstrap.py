@@ -4,6 +4,8 @@
 are added; those that users added are kept. A role or binding with the annotation
 `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
 
+A new role, rule or binding: a line in the tables of `bootstrap_roles`.
+
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """
 
@@ -52,10 +54,10 @@ async def ensure_definition(registry: Registry) -> None:
 
 async def _ensure_all(registry: Registry, resource: str, defaults: Iterable[Object]) -> None:
     """Write the default objects of a kind concurrently, so that they share a few syncs of the disk."""
-    await asyncio.gather(*(_ensure(registry, resource, default) for default in defaults))
+    await asyncio.gather(*(_ensure_object(registry, resource, default) for default in defaults))
 
 
-async def _ensure(registry: Registry, resource: str, default: Object) -> None:
+async def _ensure_object(registry: Registry, resource: str, default: Object) -> None:
     """Create a default object, or add to the stored one what it lacks unless its annotation forbids that."""
     metadata = default["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata["name"]
@@ -69,12 +71,12 @@ async def _ensure(registry: Registry, resource: str, default: Object) -> None:
         await registry.delete(resource, namespace, name)
         await registry.create(resource, default)
         return
-    merged = _merge(stored, default)
+    merged = _with_missing_parts(stored, default)
     if merged != stored:
         await registry.update(resource, merged)
 
 
-def _merge(stored: Object, default: Object) -> Object:
+def _with_missing_parts(stored: Object, default: Object) -> Object:
     """The stored role or binding with the labels, annotations, rules and subjects of the default one that it lacks."""
     metadata = dict(stored["metadata"])
     for field in ("labels", "annotations"):
@@ -120,7 +122,7 @@ def _roles() -> Iterator[Object]:
 
 def _role(kind: str, metadata: Object, rules: Rules) -> Object:
     """A Role or ClusterRole; `rules` are lines as in `_parse_rule`."""
-    return _object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
+    return _rbac_object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
 
 
 def _parse_rule(rule_line: str) -> policy_rules.PolicyRule:
@@ -156,7 +158,7 @@ def _role_bindings() -> Iterator[Object]:
 def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
     """A binding of a kind; `role` is kind and name of the role, `subjects` are lines as in `_parse_subject`."""
     role_kind, role_name = role
-    binding = _object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}
+    binding = _rbac_object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}
     subject_objects = [_parse_subject(subject_line) for subject_line in subjects]
     return binding | {"subjects": subject_objects} if subject_objects else binding
 
@@ -170,7 +172,7 @@ def _parse_subject(subject_line: str) -> Object:
     return {"apiGroup": _GROUP, "kind": kind, "name": name}
 
 
-def _object(kind: str, metadata: Object) -> Object:
+def _rbac_object(kind: str, metadata: Object) -> Object:
     """An object of RBAC with the labels of default objects."""
     annotations = {_AUTOUPDATE: "true"}
     labels = {**_LABELS, **metadata.get("labels", {})}

@@ -19,6 +19,7 @@ and its handler, which replaces the storage of a definition whose spec or accept
 Differs: a kind is established without delay, as there is only one server.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -128,7 +129,7 @@ class CustomKinds(Reconciler[str]):
     async def _establish(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(DEFINITIONS, "", name)
-        stored_status = self._registry.get(DEFINITIONS, "", name).get("status") or {}  # of another copy than `crd`
+        stored_status = copy.deepcopy(crd.get("status") or {})  # `_set_conditions` changes that of `crd`
         self._set_conditions(crd)
         if crd["status"] != stored_status:
             crd = await self._registry.mutate(DEFINITIONS, "", name, self._set_conditions, subresource="status")
@@ -197,7 +198,7 @@ class CustomKinds(Reconciler[str]):
             return None
         key = records.storage_key(crd)
         self._serve(crd)  # its objects can be deleted only while their kind is served
-        if name in self._served:
+        if name in self._served:  # a kind that was never served has no objects
             await self._registry.mutate(DEFINITIONS, "", name, self._mark_deleting, subresource="status")
             await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
             if self._registry.list(key):

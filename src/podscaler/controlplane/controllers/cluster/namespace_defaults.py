@@ -65,7 +65,7 @@ class NamespaceDefaults(Reconciler[str]):
         return [namespace["metadata"]["name"] for namespace in self._registry.list(NAMESPACES)]
 
     async def sync(self, key: str) -> float | None:
-        """Create or update the two objects, unless the namespace is being deleted; returns None."""
+        """Create or update the two objects, unless the namespace is being deleted; returns None. Raises StatusError."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or pods.is_terminating(namespace):
             return None

@@ -30,7 +30,7 @@ BATCH_S = 0.1
 BATCH_S_PER_OBJECT = 0.0005
 MAX_BATCH_S = 5.0
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
-"""Kinds whose use can shrink by an update."""
+"""Kinds whose use can shrink by an update; a new kind that quotas count: `api.kinds.policy.quota_usage`."""
 
 
 class ResourceQuotas(Reconciler[Key]):
@@ -68,7 +68,10 @@ class ResourceQuotas(Reconciler[Key]):
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
-        """Count for one quota and write its status if it changed; returns the seconds until the next count, or None."""
+        """Count for one quota and write its status if it changed; returns the seconds until the next count.
+
+        None if the quota is gone. Raises StatusError, also if the quota has changed since it was read (409).
+        """
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
             self._batch_period.forget(key)

@@ -16,6 +16,7 @@ from podscaler.controlplane.controllers.framework.control_loop import Reconciler
 from podscaler.controlplane.registry.registry import Registry
 
 _ONLY_KEY = "all roles"
+"""The key of the work queue that stands for all aggregated ClusterRoles."""
 
 
 def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
@@ -49,7 +50,10 @@ class ClusterRoleAggregation(Reconciler[str]):
         return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Update the aggregated roles whose rules differ; returns None, as only changes need a sync."""
+        """Update the aggregated roles whose rules differ; returns None. Raises StatusError.
+
+        A role that aggregates aggregated ones gets their new rules in the sync after the change of these.
+        """
         del key
         roles = self._registry.list(CLUSTER_ROLES)
         for role in roles:

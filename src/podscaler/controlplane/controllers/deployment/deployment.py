@@ -1,7 +1,8 @@
 """The Deployment controller: carries out `deployment_planning.plan` for a Deployment and its ReplicaSets.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It updates ReplicaSets with their
-resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried.
+resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried. A change of what
+a rollout does belongs into `rollout` or `deployment_planning`.
 
 Source: documentation of Deployment; events, conditions and annotations are upstream's.
 """
@@ -101,18 +102,20 @@ class Deployments(Reconciler[Key]):
 
     def _old_pods_exist(self, sets: Sequence[Object], new_set: Object | None) -> bool:
         """Whether ReplicaSets other than `new_set` still have pods that are not finished."""
-        return any(
-            not pods.is_finished(pod)
-            for replica_set in sets
-            if replica_set is not new_set
-            for pod in self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
-        )
+        for replica_set in sets:
+            set_pods = self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
+            if replica_set is not new_set and not all(map(pods.is_finished, set_pods)):
+                return True
+        return False
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
-        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned."""
-        if plan.create is not None and not await self._create(plan.create, deployment):
-            return 0.0  # the next sync reads the status with the incremented collisionCount
+        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned.
+
+        Raises StatusError; the writes after the failed one are not made.
+        """
         if plan.create is not None:
+            if not await self._create(plan.create, deployment):
+                return 0.0  # the next sync reads the status with the incremented collisionCount
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
             await self._registry.update(REPLICA_SETS, replica_set)

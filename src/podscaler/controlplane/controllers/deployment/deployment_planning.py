@@ -63,7 +63,7 @@ def _roll(rollout: Rollout) -> None:
         rollout.create_new()
     else:
         rollout.update_new()
-    is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)
+    is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)  # at most one of them in a sync
     if not is_scaling and rollout.is_complete():
         rollout.clean_up()
     rollout.compute_status(with_progress=True)
@@ -123,7 +123,11 @@ def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool])
     active_old = replica_sets.active(rollout.old_sets)
     for replica_set in active_old:
         rollout.scale(replica_set, 0)
-    if not active_old and not replica_sets.total(rollout.old_sets, "replicas") and not old_pods_exist(rollout.new_set):
+    if (
+        not active_old
+        and not replica_sets.total_count(rollout.old_sets, "replicas")
+        and not old_pods_exist(rollout.new_set)
+    ):
         if rollout.new_set is None:
             rollout.create_new()
         elif not rollout.scale(rollout.new_set, rollout.desired_replicas) and rollout.is_complete():

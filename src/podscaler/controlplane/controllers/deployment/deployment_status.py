@@ -39,8 +39,8 @@ def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, n
         now_ns: the time of this sync, in nanoseconds since the epoch.
     """
     old_status = deployment.get("status") or {}
-    counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}
-    counts["updatedReplicas"] = replica_sets.total([new_set] if new_set else [], "replicas")
+    counts = {field: replica_sets.total_count(sets, field) for field in _SUMMED_COUNTS}
+    counts["updatedReplicas"] = replica_sets.total_count([new_set] if new_set else [], "replicas")
     counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
     # the API omits counts of 0, except this one

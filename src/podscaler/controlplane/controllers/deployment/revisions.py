@@ -14,6 +14,7 @@ REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
+"""`spec.replicas` of the Deployment, and that plus maxSurge, at the last scaling of the ReplicaSet."""
 HISTORY_MAX_CHARACTERS = 2000
 """As upstream."""
 _NOT_COPIED = frozenset(

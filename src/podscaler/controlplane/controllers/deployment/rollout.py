@@ -1,7 +1,8 @@
 """The operations on ReplicaSets that one sync of a Deployment consists of; each adds to the `DeploymentPlan`.
 
 `deployment_planning.plan` chooses the operations and `deployment.Deployments` carries the plan out. Nothing is written
-here; the objects are the caller's copies.
+here; the objects are the caller's copies. A new operation: a method of `Rollout`; a new write: a field of
+`DeploymentPlan`, and a step of `Deployments._carry_out`.
 
 Source: documentation of Deployment; events and annotations are upstream's.
 """
@@ -139,11 +140,11 @@ class Rollout:
     def resize(self) -> None:
         """Distribute `spec.replicas` among the ReplicaSets without proceeding with the rollout."""
         active = replica_sets.active(self.sets)
-        if len(active) <= 1:
+        if len(active) <= 1:  # no rollout is under way
             only_set = active[0] if active else self._latest()
             if only_set is not None:
                 self._set_size(only_set, self.desired_replicas)
-        elif self._is_saturated():
+        elif self._is_saturated():  # the old pods are not needed any more
             for replica_set in replica_sets.active(self.old_sets):
                 self.scale(replica_set, 0)
         elif rollout_bounds.is_rolling(self.deployment):
@@ -156,7 +157,7 @@ class Rollout:
             return
         candidates = [replica_set for replica_set in self.old_sets if not pods.is_terminating(replica_set)]
         candidates.sort(key=_revision_order)
-        surplus = candidates[: max(len(candidates) - limit, 0)]
+        surplus = candidates[: max(len(candidates) - limit, 0)]  # as upstream, one with pods is counted, but stays
         self.plan.delete += [replica_set for replica_set in surplus if _is_unused(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
@@ -175,9 +176,9 @@ class Rollout:
 
     def _latest(self) -> Object | None:
         """The new ReplicaSet, or else the youngest old one; None without any."""
-        if self.new_set is not None or not self.old_sets:
+        if self.new_set is not None:
             return self.new_set
-        return replica_sets.by_age(self.old_sets)[-1]
+        return replica_sets.by_age(self.old_sets)[-1] if self.old_sets else None
 
     def _is_saturated(self) -> bool:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
@@ -320,9 +321,9 @@ def _fair_share(replica_set: Object, allowed_pods: int, current_pods: int) -> in
     if allowed_pods == 0:
         return -size
     old_allowed_pods = revisions.parse_number(replica_set, revisions.MAXIMUM) or current_pods
-    return _round_half_up(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
+    return _round_half_away_from_zero(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 
-def _round_half_up(number: float) -> int:
+def _round_half_away_from_zero(number: float) -> int:
     """The nearest integer; halves are rounded away from 0."""
     return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)

@@ -1,7 +1,7 @@
 """Resolves maxSurge and maxUnavailable to numbers of pods.
 
 This package calls it for Deployments; `apps.daemonset_planning`, `apps.statefulset_planning` and
-`apps.disruption_budgets` call `resolve`.
+`apps.disruption_budgets` call `round_up` and `round_down` for their bounds.
 
 Source: documentation of Deployment ("Rolling update"); surge is rounded up, unavailability down, and both cannot be 0.
 """
@@ -32,11 +32,20 @@ def resolve(surge: IntOrPercent, unavailable: IntOrPercent, replicas: int) -> tu
     Raises:
         ValueError: for a text that is not a percentage.
     """
-    surge_pods = -(-_pods_in_hundredths(surge, replicas) // 100)  # rounded up
-    unavailable_pods = _pods_in_hundredths(unavailable, replicas) // 100
+    surge_pods, unavailable_pods = round_up(surge, replicas), round_down(unavailable, replicas)
     if surge_pods == 0 and unavailable_pods == 0:  # no pod could be replaced
         return 0, 1
     return surge_pods, unavailable_pods
+
+
+def round_up(bound: IntOrPercent, replicas: int) -> int:
+    """A bound (as of `resolve`) as a number of pods, a percentage rounded up. Raises ValueError."""
+    return -(-_pods_in_hundredths(bound, replicas) // 100)
+
+
+def round_down(bound: IntOrPercent, replicas: int) -> int:
+    """A bound (as of `resolve`) as a number of pods, a percentage rounded down. Raises ValueError."""
+    return _pods_in_hundredths(bound, replicas) // 100
 
 
 def max_surge(deployment: Object) -> int:

@@ -5,6 +5,8 @@
 2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
+Which pods are listed: `_describe`; what an address has: `endpoints.endpoint`, as slices have the same.
+
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """
 
@@ -19,7 +21,7 @@ from podscaler.controlplane.controllers.framework import pods
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MAX_ADDRESSES = 1000
-_LEADER = "control-plane.alpha.kubernetes.io/leader"
+_LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 
 
 class AddressCache(endpoints.PodCache[tuple[str, Object]]):
@@ -67,7 +69,7 @@ def desired(
 
 def is_election_lock(endpoints_: Object) -> bool:
     """Whether Endpoints are the lock of a leader election: no Service needs them, and they are not mirrored."""
-    return _LEADER in (endpoints_["metadata"].get("annotations") or {})
+    return _LEADER_ANNOTATION in (endpoints_["metadata"].get("annotations") or {})
 
 
 def truncate(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
@@ -77,7 +79,7 @@ def truncate(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
     if ready + not_ready <= MAX_ADDRESSES:
         return list(subsets), False
     if ready > MAX_ADDRESSES:
-        ready_subsets = [_without(subset, "notReadyAddresses") for subset in subsets]
+        ready_subsets = [_without_field(subset, "notReadyAddresses") for subset in subsets]
         return _cut_in_proportion(ready_subsets, "addresses", ready, MAX_ADDRESSES), True
     return _cut_in_proportion(subsets, "notReadyAddresses", not_ready, MAX_ADDRESSES - ready), True
 
@@ -93,13 +95,13 @@ def _cut_in_proportion(subsets: Sequence[Object], field: str, total: int, limit:
         rounded_up_share = -(-len(addresses) * limit // total)
         share = min(rounded_up_share, remaining)
         remaining -= share
-        cut_subset = ({field: addresses[:share]} if share else {}) | _without(subset, field)
+        cut_subset = ({field: addresses[:share]} if share else {}) | _without_field(subset, field)
         if cut_subset.get("addresses") or cut_subset.get("notReadyAddresses"):
             cut_subsets.append(cut_subset)
     return cut_subsets
 
 
-def _without(subset: Object, field: str) -> Object:
+def _without_field(subset: Object, field: str) -> Object:
     """A copy of a subset without a field."""
     return {name: content for name, content in subset.items() if name != field}
 

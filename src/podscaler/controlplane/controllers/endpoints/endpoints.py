@@ -1,7 +1,8 @@
 """Computes the endpoints of a Service: addresses, ports and conditions of the pods that it selects.
 
-The endpoint and endpoint slice controllers call it; nothing is written. Pods are grouped by their port numbers, since a
-slice has one list of ports for all its endpoints; the numbers differ with a named targetPort or a port map.
+`endpointslices` and `endpoint_object` call it; nothing is written. A new field of an endpoint: `endpoint`. Pods are
+grouped by their port numbers, since a slice has one list of ports for all its endpoints; the numbers differ with a
+named targetPort or a port map.
 
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """

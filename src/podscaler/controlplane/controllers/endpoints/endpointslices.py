@@ -1,7 +1,7 @@
 """The endpoint slice controller: writes the EndpointSlices of every Service with a selector from its pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
-other managers, are left alone.
+other managers, are left alone. What a slice contains: `endpoints` and `slices`.
 
 Source: documentation of Service and EndpointSlice.
 """
@@ -51,7 +51,7 @@ class EndpointSlices(Reconciler[Key]):
         return self._pods.prime(self._registry.list(SERVICES))
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
+        """Create, update or delete the slices that differ; returns None. Raises StatusError if a write fails."""
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)

@@ -1,7 +1,8 @@
 """Maps changes of Services and pods to the keys of the Services to sync.
 
 `endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `index_service` and
-`index_pod`, their syncs call `note` with the pods that they found.
+`index_pod`, their syncs call `note` with the pods that they found. Another type of Service without endpoints:
+`selects`.
 """
 
 from collections import defaultdict
@@ -52,7 +53,7 @@ class SelectedPods:
         return affected
 
     def note(self, key: Key, pods: Iterable[Object]) -> None:
-        """Remember the pods that the sync of the Service `key` found."""
+        """Remember the pods that the sync of the Service `key` found: their changes lead to a sync."""
         pod_keys = [selection.key_of(pod) for pod in pods]
         self.batch_period.note(key, len(pod_keys))
         for pod_key in pod_keys:

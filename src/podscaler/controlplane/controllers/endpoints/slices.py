@@ -1,6 +1,7 @@
 """Computes the writes of EndpointSlices for the endpoints of a Service.
 
-`endpointslices` calls `plan_writes`, which changes none of its arguments, and carries the writes out. The rules:
+`endpointslices` calls `plan_writes`, which changes none of its arguments, and carries the writes out. A new field of
+slices: `_new_slice`, and `_update_slice` if it can change. The rules:
 
 1. A slice has at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.

@@ -1,7 +1,7 @@
 """Adopts and releases the objects of a controller by its selector (upstream's ControllerRefManager).
 
-The workload controllers call it at the start of a sync. An orphan that the selector matches is adopted, an owned object
-that it no longer matches is released; an object of another controller is left alone.
+The workload controllers call `claim` at the start of a sync. An orphan that the selector matches is adopted, an owned
+object that it no longer matches is released; an object of another controller is left alone.
 
 Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference.
 """
@@ -37,14 +37,14 @@ async def claim(
         StatusError: an object cannot be written.
     """
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
-    owned = ownership.controlled_by(registry, resource, owner)
-    matching = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
+    matching: list[Object] = []
+    for obj in ownership.controlled_by(registry, resource, owner):
+        if selector.matches(selection.labels_of(obj)):
+            matching.append(obj)
+        elif not pods.is_terminating(owner):
+            await _release(registry, resource, obj, uid)
     if pods.is_terminating(owner):
         return matching
-    if len(matching) < len(owned):  # usually nothing is to be released: then no selector is evaluated again
-        for obj in owned:
-            if not selector.matches(selection.labels_of(obj)):
-                await _release(registry, resource, obj, uid)
     adopted = [await _adopt(registry, resource, (namespace, name), owner, selector) for name in orphans]
     return matching + [obj for obj in adopted if obj is not None]
 

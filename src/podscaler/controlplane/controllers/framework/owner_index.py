@@ -1,7 +1,7 @@
 """Maps changes of owners and their dependents to the keys of owners, as Deployments own ReplicaSets.
 
-The watches of the workload controllers call it. A change of an owner maps to itself. A change of a dependent maps to
-its controller or, for an orphan, to every owner whose selector matches it and that may adopt it.
+Each workload controller makes one, and its watches call it. A change of an owner maps to itself. A change of a
+dependent maps to its controller or, for an orphan, to every owner whose selector matches it and that may adopt it.
 """
 
 from collections.abc import Callable
@@ -41,12 +41,12 @@ class OwnerIndex:
         self._orphans = OrphanIndex()
 
     def prime(self) -> list[Key]:
-        """Rebuild the indexes from the registry; returns the keys of all owners."""
+        """Rebuild the indexes from the registry; returns the keys of the owners that have a valid selector."""
         self._orphans.replace(self._registry.list(self._dependent_resource))
         return self._selectors.replace(self._registry.list(self._owner_resource))
 
     def keys(self) -> list[Key]:
-        """The keys of all owners that have a selector."""
+        """The keys of all owners that have a valid selector."""
         return self._selectors.keys()
 
     def orphans(self, namespace: str, selector: Selector) -> list[str]:

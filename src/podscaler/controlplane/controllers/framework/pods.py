@@ -1,6 +1,6 @@
 """Phase, readiness and availability of a pod, as controllers need them.
 
-Pods are core/v1 objects as dicts; the functions do not change them.
+All controllers of pods call it. Pods are core/v1 objects as dicts; the functions do not change them.
 
 Source: the pod life cycle (Kubernetes documentation), PodCondition Ready, minReadySeconds.
 """

@@ -45,7 +45,7 @@ class ClaimProtection(Reconciler[Key]):
         return [selection.key_of(obj) for obj in (*claims, *volumes)]
 
     async def sync(self, key: Key) -> float | None:
-        """Remove the finalizer of a deleted claim that no pod uses, or of a deleted unbound volume; returns None."""
+        """Remove the finalizer of a deleted unused claim or unbound volume; returns None. Raises StatusError."""
         namespace, _ = key
         if not namespace:
             volume = self._registry.find(VOLUMES, *key)

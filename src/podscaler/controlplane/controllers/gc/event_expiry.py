@@ -39,7 +39,7 @@ class EventExpiry(Reconciler[Key]):
         return [Watched(EVENTS, _keys_of_new, lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Event if it has expired (returns None), or return the seconds until it does."""
+        """Delete the Event if it has expired (returns None), or return the seconds left. Raises StatusError."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None
