@@ -42,7 +42,7 @@ def register_requests(objects: Objects, authorizer: Authorizer, clock: Clock) ->
 def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
     """Register the admission of ClusterTrustBundles with `objects`."""
 
-    def check(new: Object, old: Object | None) -> None:
+    def admit_bundle(new: Object, old: Object | None) -> None:
         signer = clustertrustbundle.signer_of(new)
         if not signer or clustertrustbundle.validate(new, old):  # upstream checks valid bundles only
             return
@@ -50,7 +50,7 @@ def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
             reason = f'user not permitted to attest for signerName "{signer}"'
             raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), reason)
 
-    objects.add_admission(clustertrustbundle.RESOURCE.key, check)
+    objects.add_admission(clustertrustbundle.RESOURCE.key, admit_bundle)
 
 
 def _admit_request(new: Object, old: Object | None) -> None:
@@ -83,7 +83,7 @@ def _organizations(encoded_request: str) -> list[str]:
 def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
     """The admission function of a subresource whose changes need `verb` on the signer; it raises StatusError 403."""
 
-    def check(new: Object, old: Object | None) -> None:
+    def admit_write(new: Object, old: Object | None) -> None:
         before, after = (old or {}).get("status") or {}, new.get("status") or {}
         is_changed = any(before.get(name) != after.get(name) for name in ("certificate", "conditions"))
         if old is None or (verb == "sign" and not is_changed):
@@ -94,7 +94,7 @@ def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[
             raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], reason)
         _set_times(after.get("conditions") or [], before.get("conditions") or [], rfc3339(clock.now_ns()))
 
-    return check
+    return admit_write
 
 
 def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:

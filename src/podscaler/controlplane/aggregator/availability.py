@@ -2,7 +2,8 @@
 
 `aggregation_layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices, such as
 `v1beta1.metrics.k8s.io`. An APIService is checked when it, its Service or the EndpointSlices of that Service change,
-and periodically; after a failure with exponential backoff. A check is a GET of the path of the group and version.
+and periodically; after a failure with exponential backoff. A check is a GET of the path of the group and version. A new
+reason of the condition: a case in `_check`.
 
 Source: kube-aggregator's availability controllers, with their reasons, messages and times.
 """

@@ -2,7 +2,8 @@
 
 `availability`, `remote_documents` and `apiserver.handlers.remote_proxy` call it. There is one connection pool for each
 combination of caBundle and insecureSkipTLSVerify, closed when no APIService uses it any more. Headers name the user of
-a request (`proxy_headers`); servers trust them because of the client certificate.
+a request (`proxy_headers`); servers trust them because of the client certificate. Another TLS setting:
+`TLSVerification`, `_verification_of` and `_ssl_context`.
 
 Source: kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go does: the
 common name of a certificate is no host name, and every certificate of the bundle is trusted.

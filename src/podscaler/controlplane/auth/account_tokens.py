@@ -110,6 +110,7 @@ class AccountTokens:
         self._headers = {"kid": key.public_jwk["kid"]}
         self._public = key.private.public_key()
         self._claims: LRU[bytes, dict[str, Any]] = LRU(_CACHED_TOKENS)
+        """The claims of tokens with a valid signature, by the digest of the token."""
 
     @property
     def key_set(self) -> Object:

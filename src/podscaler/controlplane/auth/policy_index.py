@@ -3,7 +3,8 @@
 `cli.up` and `apiserver.app` call `watch_policy`, which fills an index from the stored objects and updates it with every
 commit; `authorizer` reads it for every request, in time proportional to the rules of the user's own bindings. Access
 reviews and `admission.rbac_escalation` read all rules of a user. ClusterRoleBindings apply everywhere, RoleBindings in
-their namespace; a binding to a missing role grants nothing and is reported as an error.
+their namespace; a binding to a missing role grants nothing and is reported as an error. Another kind of subject:
+`_parse_subject` and `_grant_reason`.
 
 Source: kube-apiserver's RBAC rule resolver.
 """
@@ -123,7 +124,7 @@ class PolicyIndex:
             if subject_key is None:
                 continue
             scope = (entry.namespace, subject_key)
-            grant = RoleGrant(role, _reason(binding, subject, entry.namespace))
+            grant = RoleGrant(role, _grant_reason(binding, subject, entry.namespace))
             self._grants.setdefault(scope, {}).setdefault(entry.key, grant)
             scopes[scope] = None
         self._scopes_by_binding[entry.resource, entry.key] = list(scopes)
@@ -145,7 +146,7 @@ def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None
     return ("User", users.account_name(owner, name)) if kind == "ServiceAccount" and owner else None
 
 
-def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
+def _grant_reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
     """The reason of a grant: `RoleBinding "read/default" of Role "reader" to User "jane"`."""
     reference, name = binding.get("roleRef") or {}, binding["metadata"]["name"]
     full_name, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")

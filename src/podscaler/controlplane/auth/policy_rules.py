@@ -91,11 +91,11 @@ EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((A
 
 def find_uncovered(granted: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts of `requested` that `granted` does not cover; a part has one verb and one resource, name or URL."""
-    parts = [part for rule in requested for part in _split(rule)]
+    parts = [part for rule in requested for part in _split_rule(rule)]
     return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in granted)]
 
 
-def _split(rule: PolicyRule) -> Iterator[PolicyRule]:
+def _split_rule(rule: PolicyRule) -> Iterator[PolicyRule]:
     """The rules with one verb and one resource, name or URL that together allow the same as `rule`."""
     for group in rule.groups:
         for resource in rule.resources:
@@ -107,7 +107,7 @@ def _split(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
-    """Whether `rule` allows everything that `part` (one of `_split`) allows."""
+    """Whether `rule` allows everything that `part` (one of `_split_rule`) allows."""
     if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
         return False
     if part.urls:

@@ -27,6 +27,7 @@ SIGNERS: Final = frozenset({CLIENT_SIGNER, KUBELET_CLIENT_SIGNER})
 CLIENT_AUTH: Final = "client auth"
 SIGNATURE: Final = "digital signature"
 ENCIPHERMENT: Final = "key encipherment"
+"""Usages that a request may name in `spec.usages`."""
 LIFE_MAX: Final = timedelta(days=365)
 LIFE_MIN: Final = timedelta(minutes=10)
 SHORT_LIFE: Final = timedelta(hours=8)

@@ -52,7 +52,10 @@ class DisruptionBudgets(Reconciler[Key]):
         return self._selectors.replace(self._registry.list(BUDGETS))
 
     async def sync(self, key: Key) -> float | None:
-        """Write the status if it changed; returns the seconds until an allowed eviction no longer counts, or None."""
+        """Write the status if it changed; returns the seconds until an allowed eviction no longer counts, or None.
+
+        Raises StatusError, for example 409 after an eviction meanwhile.
+        """
         budget = self._registry.find(BUDGETS, *key)
         if budget is None:
             self._batch_period.forget(key)

@@ -1,7 +1,7 @@
 """Facts about one pod of a Job: its finalizer, its index, whether it failed, and when it finished.
 
 Each function reads a Pod, or a Job, as its JSON object and changes nothing. `jobs`, `job_view`, `pod_templates` and
-`pod_tracking` call it.
+`pod_tracking` call it. A new annotation of pods: a constant and a function here, and in `pod_templates` what writes it.
 
 Source: the job controller's documentation; labels and annotations of batch/v1.
 """

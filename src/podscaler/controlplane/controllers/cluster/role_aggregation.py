@@ -1,7 +1,8 @@
 """The ClusterRole aggregation controller: writes the rules of ClusterRoles with an `aggregationRule`.
 
 Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `rules_of` before the first
-request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`.
+request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`. Which rules a role gets:
+`rules_of`.
 
 Source: upstream's clusterrole-aggregation-controller.
 """

@@ -1,7 +1,7 @@
 """Annotations of a Deployment's ReplicaSets: revision, revision history, and the sizes of the last scaling.
 
 `rollout` calls it, `deployment` writes `REVISION` to the Deployment; `kubectl rollout history` and `undo` read the
-revisions.
+revisions. A new annotation: a constant, also in `_NOT_COPIED`.
 
 Source: annotations `deployment.kubernetes.io/*`.
 """

@@ -8,7 +8,8 @@ ports: [80]} and {addresses: [10.0.0.1], ports: [443]} become one with both port
 3. Subsets and ports are sorted by hash; addresses by IP, then by the target's uid.
 
 Source: core/v1 Endpoints; RepackSubsets of kube-controller-manager's endpoints package. It sorts by the MD5 hash of
-Go's debugging output of a value, which the functions `..._text` reproduce.
+Go's debugging output of a value, which the functions `..._text` reproduce. So a new field of a port concerns `_Port`,
+`_port_of`, `_endpoint_port` and `_port_text`.
 """
 
 import hashlib

@@ -1,5 +1,7 @@
 """Computes the EndpointSlices that mirror an Endpoints object of a user; `mirroring` calls it and writes them.
 
+A new field of a slice: `_slice`, and `_content` if it can change.
+
 1. There is one slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
 2. A slice with the same ports and family is kept, and updated if its content differs.
 3. Labels and annotations are those of the Endpoints, except the annotations of kubectl and of trigger times.

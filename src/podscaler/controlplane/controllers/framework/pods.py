@@ -1,6 +1,7 @@
 """Phase, readiness and availability of a pod, as controllers need them.
 
-All controllers of pods call it. Pods are core/v1 objects as dicts; the functions do not change them.
+All controllers of pods call it. Pods are core/v1 objects as dicts; the functions do not change them. A fact that
+several controllers need: a function here.
 
 Source: the pod life cycle (Kubernetes documentation), PodCondition Ready, minReadySeconds.
 """

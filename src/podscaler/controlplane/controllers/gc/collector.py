@@ -12,8 +12,9 @@ solid (it exists), waiting (for the deletion of its dependents, in the foregroun
 | has a waiting owner and dependents of its own  | it is deleted in the foreground                                    |
 | has only owners that are gone or waiting       | it is deleted, with the policy of its own finalizers               |
 
-A dependent has an ownerReference to its owner. Which objects are dependents is read from the registry; the collector
-itself indexes only the references of each object, to find what a change or deletion affects.
+A dependent has an ownerReference to its owner. A new action: a row, and a case in `sync` or `_collect`. Which objects
+are dependents is read from the registry; the collector itself indexes only the references of each object, to find what
+a change or deletion affects.
 
 Source: documentation of garbage collection.
 Differs: the registry is never stale, so upstream's graph of virtual nodes is not needed.
