@@ -35,8 +35,8 @@ _USER_FIELDS = ("username", "uid", "groups", "extra")
 def register_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
     """Register the admission of CertificateSigningRequests with `objects`."""
     objects.add_admission(_RESOURCE.key, _admit_request)
-    objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
-    objects.add_admission(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
+    objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_admission(authorizer, clock, "approve"))
+    objects.add_admission(f"{_RESOURCE.key}/status", _signer_admission(authorizer, clock, "sign"))
 
 
 def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
@@ -80,7 +80,7 @@ def _organizations(encoded_request: str) -> list[str]:
     return [str(attribute.value) for attribute in attributes]
 
 
-def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
+def _signer_admission(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
     """The admission function of a subresource whose changes need `verb` on the signer; it raises StatusError 403."""
 
     def admit_write(new: Object, old: Object | None) -> None:

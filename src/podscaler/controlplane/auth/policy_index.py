@@ -104,7 +104,7 @@ class PolicyIndex:
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """All rules of `user` in a namespace (empty: cluster-wide), and an error for each missing role."""
         rules: list[PolicyRule] = []
-        errors: dict[str, None] = {}
+        errors: dict[str, None] = {}  # each message once, in order
         for grant in self.grants(user, namespace):
             role_rules = self._roles.get(grant.role)
             if role_rules is None:

@@ -121,7 +121,7 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is None or not _is_current_server(stored, authority, names, now):
         secret_files.write(path, _new_server(_common_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_certificate_pem(authority.certificate), path)
@@ -143,7 +143,7 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     authority = _ensure_authority(folder / "ca.pem", now)
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is None or not _is_current_server(stored, authority, names, now):
         subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
@@ -198,7 +198,7 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
     """
     now = utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
-    stored = _load(path)
+    stored = _load_pair(path)
     subject = _subject(name, groups)
     if stored is not None and _is_current(stored, authority, now) and stored.certificate.subject == subject:
         return ClientPair(_certificate_pem(stored.certificate), _key_pem(stored.key))
@@ -226,7 +226,7 @@ def signing_authority(folder: Path, *, now_ns: int) -> CertifiedKey:
 
 def _ensure_authority(path: Path, now: datetime) -> CertifiedKey:
     """The CA in the file `path`, which is created if it is missing. Raises UsageError."""
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is not None:
         return stored
     created = _new_authority(now)
@@ -234,7 +234,7 @@ def _ensure_authority(path: Path, now: datetime) -> CertifiedKey:
     return created
 
 
-def _load(path: Path) -> CertifiedKey | None:
+def _load_pair(path: Path) -> CertifiedKey | None:
     """The key and certificate in a file, None if the file does not exist. Raises UsageError."""
     content = secret_files.read(path)
     if content is None:

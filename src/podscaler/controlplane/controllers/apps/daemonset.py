@@ -86,7 +86,7 @@ class DaemonSets(Reconciler[Key]):
             self._reset_backoff(key)
             return None
         try:
-            facts, revision = await self._observe(daemon_set)
+            facts, revision = await self._claim_and_observe(daemon_set)
         except StatusError as error:
             if write_errors.is_namespace_terminating(error):
                 return None
@@ -96,9 +96,9 @@ class DaemonSets(Reconciler[Key]):
         failure = await self._carry_out(plan, daemon_set, revision)
         if not plan.is_empty:
             facts = replace(facts, owned=ownership.controlled_by(self._registry, PODS, daemon_set))
-        if not plan.ended and all(map(facts.is_available, facts.owned)):
+        if not plan.ended and all(map(facts.is_available, facts.owned)):  # the failures are over
             self._reset_backoff(key)
-        stored = self._registry.find(DAEMON_SETS, *key)  # `_observe` may have changed the status of `daemon_set`
+        stored = self._registry.find(DAEMON_SETS, *key)  # read again: `_claim_and_observe` may change `daemon_set`
         if stored is not None:
             await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
         await self._truncate_history(facts, revision)
@@ -115,11 +115,11 @@ class DaemonSets(Reconciler[Key]):
             self._nodes[name] = daemonset_nodes.scheduling_facts(event.object)
         return [] if old_facts == self._nodes.get(name) else self._index.keys()
 
-    async def _observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
+    async def _claim_and_observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
         """Adopt and release pods, and ensure the revision of the template; returns the facts and that revision."""
         selector = selection.object_selector(daemon_set)
-        orphans = self._index.orphans(daemon_set["metadata"]["namespace"], selector)
-        owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
+        orphan_names = self._index.orphan_names(daemon_set["metadata"]["namespace"], selector)
+        owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphan_names=orphan_names)
         history = controller_revisions.list_owned(self._registry, daemon_set)
         revision = await controller_revisions.ensure_newest(self._registry, daemon_set, history)
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()

@@ -75,7 +75,7 @@ class DisruptionBudgets(Reconciler[Key]):
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """The budgets that select the changed pod."""
-        return self._selectors.matching(event.object)
+        return self._selectors.keys_selecting(event.object)
 
     def _desired_pods(self, selected: Sequence[Object]) -> int:
         """The sum of the desired replicas of the pods' controllers; a pod without a scalable one counts as one."""

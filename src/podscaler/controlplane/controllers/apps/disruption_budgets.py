@@ -1,7 +1,7 @@
 """Computes the status of a PodDisruptionBudget from its pods; the disruption controller (`disruption`) calls it.
 
 A pod is healthy if it is ready, not terminating, and not being evicted. The functions are pure. A new bound in the
-spec: a case in `_bounds`.
+spec: a case in `_expected_and_desired_healthy`.
 
 1. `minAvailable` as a number: that many of the existing pods must be healthy.
 2. `minAvailable` in percent and `maxUnavailable` refer to the desired replicas of the pods' controllers (rounded up).
@@ -47,7 +47,7 @@ def status(facts: BudgetFacts) -> Object:
     generation = facts.budget["metadata"].get("generation", 0)
     disrupted = _pending_evictions(facts)
     healthy = sum(_is_healthy(pod) and pod["metadata"]["name"] not in disrupted for pod in facts.selected)
-    expected, desired_healthy = _bounds(facts)
+    expected, desired_healthy = _expected_and_desired_healthy(facts)
     allowed = max(healthy - desired_healthy, 0) if expected else 0
     old_conditions = (facts.budget.get("status") or {}).get("conditions") or []
     new_condition = _allowed_condition(allowed, generation, facts.now_ns)
@@ -109,7 +109,7 @@ def _expires_at_ns(allowed_at: str) -> int:
     return instants.parse(allowed_at) + EVICTION_TIMEOUT_S * NANOSECONDS
 
 
-def _bounds(facts: BudgetFacts) -> tuple[int, int]:
+def _expected_and_desired_healthy(facts: BudgetFacts) -> tuple[int, int]:
     """The expected number of pods, and how many of them must be healthy (rules 1 and 2)."""
     spec = facts.budget["spec"]
     max_unavailable, min_available = spec.get("maxUnavailable"), spec.get("minAvailable")

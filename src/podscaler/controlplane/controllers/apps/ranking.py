@@ -12,7 +12,7 @@ Pods with an earlier property are deleted first; each rule only orders pods that
 7. more container restarts, then more sidecar restarts
 8. created more recently, by order of magnitude; within one magnitude by uid
 
-A new rule: a field of `_Ranked`, which `_rank` fills in, and a comparison in `_compare`.
+A new rule: a field of `_Ranked`, which `_with_sort_keys` fills in, and a comparison in `_compare`.
 
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
@@ -51,7 +51,7 @@ def select_for_deletion(
     """
     if count >= len(candidates):
         return list(candidates)
-    ranked_pods = [_rank(pod, related_on_node or {}, now_ns) for pod in candidates]
+    ranked_pods = [_with_sort_keys(pod, related_on_node or {}, now_ns) for pod in candidates]
     return [ranked.pod for ranked in heapq.nsmallest(count, ranked_pods, key=cmp_to_key(_compare))]
 
 
@@ -65,16 +65,11 @@ def deletion_cost(pod: Object) -> int:
 
 
 def restart_counts(pod: Object) -> tuple[int, int]:
-    """The highest restart count of the containers, and of the sidecars (init containers with restartPolicy Always)."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    sidecars = {
-        container["name"]
-        for container in spec.get("initContainers") or []
-        if container.get("restartPolicy") == "Always"
-    }
+    """The highest restart count of the containers, and of the sidecars; 0 without any."""
+    status, sidecar_names = pod.get("status") or {}, {sidecar["name"] for sidecar in pods.sidecars(pod)}
     init_statuses = status.get("initContainerStatuses") or []
     main_counts = [container.get("restartCount", 0) for container in status.get("containerStatuses") or []]
-    sidecar_counts = [init.get("restartCount", 0) for init in init_statuses if init.get("name") in sidecars]
+    sidecar_counts = [init.get("restartCount", 0) for init in init_statuses if init.get("name") in sidecar_names]
     return max(main_counts, default=0), max(sidecar_counts, default=0)
 
 
@@ -106,7 +101,7 @@ class _Ranked:
     uid: str
 
 
-def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+def _with_sort_keys(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Ranked:
     """A pod with its sort keys; `related_on_node` is that of `select_for_deletion`."""
     metadata, node_name, is_ready = pod["metadata"], _node_name(pod), pods.is_ready(pod)
     ready_since = (pods.ready_condition(pod) or {}).get("lastTransitionTime")
@@ -120,14 +115,14 @@ def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Rank
             deletion_cost(pod),
             -related_on_node.get(node_name, 0),
         ),
-        ready_age=_age(ready_since, now_ns) if is_ready else None,
+        ready_age=_age_since(ready_since, now_ns) if is_ready else None,
         negative_restarts=(-main_count, -sidecar_count),
-        pod_age=_age(metadata.get("creationTimestamp"), now_ns),
+        pod_age=_age_since(metadata.get("creationTimestamp"), now_ns),
         uid=metadata.get("uid", ""),
     )
 
 
-def _age(start_time: str | None, now_ns: int) -> _Age:
+def _age_since(start_time: str | None, now_ns: int) -> _Age:
     """The age of a state that began at a time (RFC 3339, None if it is unknown)."""
     start_ns = instants.parse(start_time) if start_time else None
     return _Age(start_ns, 0 if start_ns is None else _magnitude(now_ns - start_ns))

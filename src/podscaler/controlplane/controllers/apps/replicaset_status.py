@@ -47,7 +47,7 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     new_status: Object = {"replicas": len(active)}
     new_status |= {field: count for field, count in nonzero_counts.items() if count}
     new_status["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
-    new_conditions = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
+    new_conditions = _updated_conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
     if new_conditions:
         new_status["conditions"] = new_conditions
     return new_status
@@ -58,7 +58,7 @@ def _has_labels(pod: Object, labels: Mapping[str, str]) -> bool:
     return labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
-def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
+def _updated_conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
     """The conditions with or without ReplicaFailure; an old failure stays as it is."""
     if failure is None:
         return conditions.without(old_conditions, "ReplicaFailure")

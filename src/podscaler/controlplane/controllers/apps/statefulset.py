@@ -72,7 +72,7 @@ class StatefulSets(Reconciler[Key]):
             self._batch_period.forget(key)
             return None
         try:
-            facts = await self._observe(stateful_set)
+            facts = await self._claim_and_observe(stateful_set)
         except StatusError as error:
             if write_errors.is_namespace_terminating(error):
                 return None
@@ -83,7 +83,7 @@ class StatefulSets(Reconciler[Key]):
         if not plan.is_empty:
             owned = ownership.controlled_by(self._registry, PODS, stateful_set)
             facts = replace(facts, owned=_members(stateful_set, owned))
-        stored = self._registry.find(STATEFUL_SETS, *key)  # `_observe` may have changed the status of `stateful_set`
+        stored = self._registry.find(STATEFUL_SETS, *key)  # read again: `_claim_and_observe` may change `stateful_set`
         if stored is not None:
             await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
         await self._truncate_history(facts)
@@ -91,12 +91,12 @@ class StatefulSets(Reconciler[Key]):
             raise failure
         return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
 
-    async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
+    async def _claim_and_observe(self, stateful_set: Object) -> StatefulSetFacts:
         """Adopt, release and label pods, and ensure the revision of the template; returns the facts after that."""
         selector = selection.object_selector(stateful_set)
-        selected_orphans = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
-        orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
-        owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
+        selected_names = self._index.orphan_names(stateful_set["metadata"]["namespace"], selector)
+        orphan_names = [name for name in selected_names if statefulset_pods.ordinal(stateful_set, name) is not None]
+        owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphan_names=orphan_names)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.list_owned(self._registry, stateful_set)
         newest = await controller_revisions.ensure_newest(self._registry, stateful_set, history)

@@ -126,13 +126,11 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
 def _stale_ordinals(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
     """The ordinals among `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
-    stale = [
-        ordinal
-        for ordinal in reversed(ordinals)
-        if (pod := present.get(ordinal)) is not None
-        and pods.is_active(pod)
-        and statefulset_pods.revision_name(pod) != newest
-    ]
+    stale: list[int] = []
+    for ordinal in reversed(ordinals):
+        pod = present.get(ordinal)
+        if pod is not None and pods.is_active(pod) and statefulset_pods.revision_name(pod) != newest:
+            stale.append(ordinal)
     return sorted(stale, key=lambda ordinal: facts.is_healthy(present[ordinal]))
 
 

@@ -110,22 +110,23 @@ class CronJobs(Reconciler[Key]):
         try:
             zone = parse_zone(spec["timeZone"]) if spec.get("timeZone") else None
         except ScheduleError as error:
-            self._warn(cron_job, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
+            self._record_warning(cron_job, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
             return None
         try:
             schedule = CronSchedule(spec["schedule"], zone)
             due_ns, missed_times = _last_due(cron_job, schedule, now_ns)
             wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DELAY_S
         except ScheduleError as error:
-            self._warn(cron_job, "UnparseableSchedule", f'unparseable schedule: "{spec["schedule"]}" : {error}')
+            message = f'unparseable schedule: "{spec["schedule"]}" : {error}'
+            self._record_warning(cron_job, "UnparseableSchedule", message)
             return None
         if due_ns is not None and missed_times > MANY_MISSED:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._warn(cron_job, "TooManyMissedTimes", message)
+            self._record_warning(cron_job, "TooManyMissedTimes", message)
         if due_ns is not None and self._may_create(cron_job, due_ns):
             if spec["concurrencyPolicy"] == "Replace":
                 await self._delete_active_jobs(cron_job)
-            await self._create(cron_job, due_ns, zone)
+            await self._create_job(cron_job, due_ns, zone)
         return wait_s
 
     def _may_create(self, cron_job: Object, due_ns: int) -> bool:
@@ -151,7 +152,7 @@ class CronJobs(Reconciler[Key]):
             if job is not None:
                 await self._delete_job(cron_job, job)
 
-    async def _create(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
+    async def _create_job(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
         """Create the Job of a time, or find that of an earlier attempt; add it to `status.active`. Raises StatusError.
 
         A Job of that name that the CronJob does not control is left alone.
@@ -163,7 +164,7 @@ class CronJobs(Reconciler[Key]):
         except StatusError as error:
             if not write_errors.is_already_exists(error):
                 if not write_errors.is_namespace_terminating(error):
-                    self._warn(cron_job, "FailedCreate", f"Error creating job: {error.message}")
+                    self._record_warning(cron_job, "FailedCreate", f"Error creating job: {error.message}")
                 raise
             job = self._registry.get(JOBS, *selection.key_of(new_job))
             if not ownership.is_controlled_by(job, cron_job["metadata"]["uid"]):
@@ -189,7 +190,7 @@ class CronJobs(Reconciler[Key]):
         _remove_active(cron_job["status"], metadata["uid"])
         self._events.event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
 
-    def _warn(self, cron_job: Object, reason: str, message: str) -> None:
+    def _record_warning(self, cron_job: Object, reason: str, message: str) -> None:
         """Record a Warning Event at the CronJob."""
         self._events.event(cron_job, "Warning", reason, message)
 

@@ -1,8 +1,8 @@
 """Evaluates `spec.podFailurePolicy` and `spec.successPolicy` of a Job.
 
 `job_view`, `job_verdict`, `pod_templates` and `pod_tracking` call it. Rules are tried in order; the first that matches
-decides. Jobs, pods and rules are JSON objects of batch/v1 and core/v1. A new requirement of a rule: a case in `_cause`
-or `_is_success_rule_met`; a new action: `FailureMatch` and its readers.
+decides. Jobs, pods and rules are JSON objects of batch/v1 and core/v1. A new requirement of a rule: a case in
+`_match_cause` or `_is_success_rule_met`; a new action: `FailureMatch` and its readers.
 Source: KEP-3329, KEP-3998.
 """
 
@@ -35,7 +35,7 @@ def match(job: Object, pod: Object) -> FailureMatch:
     """The action for a failed pod, by the first rule of the Job's `podFailurePolicy` that matches it."""
     rules = (job["spec"].get("podFailurePolicy") or {}).get("rules") or []
     for position, rule in enumerate(rules):
-        cause = _cause(rule, pod)
+        cause = _match_cause(rule, pod)
         if cause:
             action = rule["action"]
             message = f"{cause} matching {action} rule at index {position}"
@@ -43,7 +43,7 @@ def match(job: Object, pod: Object) -> FailureMatch:
     return FailureMatch()
 
 
-def _cause(rule: Object, pod: Object) -> str:
+def _match_cause(rule: Object, pod: Object) -> str:
     """The first part of the message for a rule that matches; empty if it does not."""
     full_name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     status = pod.get("status") or {}
@@ -72,7 +72,8 @@ def _matches_exit_code(pattern: Object, container_name: str, exit_code: int) -> 
 
 def fail_job_message(job: Object, failed_pods: Iterable[Object]) -> str:
     """Why the failure policy fails the Job, by one of its failed pods; empty if it does not."""
-    return next((matched.message for pod in failed_pods if (matched := match(job, pod)).message), "")
+    messages = (match(job, pod).message for pod in failed_pods)
+    return next(filter(None, messages), "")
 
 
 def success_message(job: Object, succeeded_indexes: frozenset[int]) -> str:

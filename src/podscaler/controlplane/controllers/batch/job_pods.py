@@ -98,15 +98,10 @@ def finished_at_ns(pod: Object) -> int:
 
 def _container_ends(pod: Object) -> list[str]:
     """`finishedAt` of containers and sidecars, as RFC 3339; an empty text for one that has not ended."""
-    status = pod.get("status") or {}
-    sidecars = {
-        init_container["name"]
-        for init_container in pod["spec"].get("initContainers") or []
-        if init_container.get("restartPolicy") == "Always"
-    }
+    status, sidecar_names = pod.get("status") or {}, {sidecar["name"] for sidecar in pods.sidecars(pod)}
     main_statuses = status.get("containerStatuses") or []
     init_statuses = status.get("initContainerStatuses") or []
-    sidecar_statuses = [init_status for init_status in init_statuses if init_status["name"] in sidecars]
+    sidecar_statuses = [init_status for init_status in init_statuses if init_status["name"] in sidecar_names]
     states = [container_status.get("state") or {} for container_status in [*main_statuses, *sidecar_statuses]]
     return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
 

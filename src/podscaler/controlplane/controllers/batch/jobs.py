@@ -160,13 +160,13 @@ class Jobs(Reconciler[Key]):
             verdict = None if error else verdict  # pods are left: the retry of the sync decides again
         else:
             if not pods.is_terminating(job):
-                wait_s, error = await self._resize(view, failures)
+                wait_s, error = await self._adjust_pods(view, failures)
             if self._is_complete(view):
                 verdict = job_verdict.COMPLETED
             elif not pods.is_terminating(job):
                 self._set_suspended(view, status)
         await self._write_status(view, verdict, status)
-        self._failures[key] = failures
+        self._failures[key] = failures  # not before: after a failed write the same pods are new in the next sync
         if error is not None:
             raise error
         if verdict is not None:
@@ -178,12 +178,12 @@ class Jobs(Reconciler[Key]):
         """Adopt orphans, which get the finalizer, and release pods; returns the pods that the Job controls then."""
         namespace, _ = key
         selector = selection.object_selector(job)
-        orphans = self._index.orphans(namespace, selector)
-        owned = await claims.claim(self._registry, PODS, job, selector=selector, orphans=orphans)
-        if not orphans:
+        orphan_names = self._index.orphan_names(namespace, selector)
+        owned = await claims.claim(self._registry, PODS, job, selector=selector, orphan_names=orphan_names)
+        if not orphan_names:
             return owned
         for pod in owned:
-            if pod["metadata"]["name"] in orphans and not job_pods.is_tracked(pod):
+            if pod["metadata"]["name"] in orphan_names and not job_pods.is_tracked(pod):
                 await write_errors.ignoring_gone(
                     self._registry.mutate(PODS, *selection.key_of(pod), _add_finalizer), or_replaced=True
                 )
@@ -222,7 +222,7 @@ class Jobs(Reconciler[Key]):
         verb = "Suspended" if view.is_suspended else "Resumed"
         message = f"Job {verb.lower()}"
         condition_status = "True" if view.is_suspended else "False"
-        new_condition = _condition("Suspended", "Job" + verb, message, now, status=condition_status)
+        new_condition = _job_condition("Suspended", "Job" + verb, message, now, status=condition_status)
         status["conditions"] = _with_replaced(status.get("conditions") or [], new_condition)
         if view.is_suspended:
             status.pop("startTime", None)
@@ -230,7 +230,7 @@ class Jobs(Reconciler[Key]):
             status["startTime"] = now
         self._events.event(view.job, "Normal", verb, message)
 
-    async def _resize(self, view: JobView, failures: PodFailures) -> tuple[float | None, StatusError | None]:
+    async def _adjust_pods(self, view: JobView, failures: PodFailures) -> tuple[float | None, StatusError | None]:
         """Create or delete pods; returns the seconds until pods may be created (None if none waits), and an error."""
         surplus = _surplus_pods(view, self._clock.now_ns())
         if surplus:
@@ -250,7 +250,7 @@ class Jobs(Reconciler[Key]):
     async def _create_indexed(
         self, view: JobView, max_count: int, now_ns: int
     ) -> tuple[float | None, StatusError | None]:
-        """Create the pods of at most `max_count` indexes that are not in back-off; returns the same as `_resize`."""
+        """Create the pods of at most `max_count` indexes that are not in back-off; returns what `_adjust_pods` does."""
         wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in view.pending_indexes(max_count)}
         due_indexes = [index for index, wait_s in wait_s_by_index.items() if wait_s <= 0]
         error = await self._pods.create_all(view.job, [pod_templates.new_pod(view, index) for index in due_indexes])
@@ -320,7 +320,7 @@ class Jobs(Reconciler[Key]):
 
     def _verdict_condition(self, type_: str, verdict: JobVerdict) -> Object:
         """A condition of a type that is True since now, with the verdict's reason and message."""
-        return _condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
+        return _job_condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
 
     def _set_final_condition(self, status: Object, verdict: JobVerdict) -> None:
         """Make a status Complete or Failed, in place; a Complete one gets the completion time."""
@@ -359,14 +359,14 @@ def _add_finalizer(pod: Object) -> None:
     pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or []), job_pods.TRACKING_FINALIZER]
 
 
-def _condition(type_: str, reason: str, message: str, now: str, *, status: str = "True") -> Object:
+def _job_condition(type_: str, reason: str, message: str, now: str, *, status: str = "True") -> Object:
     """A JobCondition that changed at `now` (RFC 3339)."""
     times = {"lastProbeTime": now, "lastTransitionTime": now}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
 def _with_replaced(old_conditions: Sequence[Object], new_condition: Object) -> list[Object]:
-    """The conditions with `new_condition` in the place of the one of its type, otherwise at the end."""
+    """The conditions with `new_condition` in place of the one of its type, as upstream for Jobs, or else at the end."""
     if conditions.find(old_conditions, new_condition["type"]) is None:
         return [*old_conditions, new_condition]
     return [new_condition if condition["type"] == new_condition["type"] else condition for condition in old_conditions]

@@ -34,9 +34,9 @@ async def ensure_policy(registry: Registry) -> None:
     for _ in bootstrap_roles.AGGREGATED_ROLES:  # aggregated roles select one another: each round propagates one level
         for role in roles:
             if "aggregationRule" in role:
-                role["rules"] = role_aggregation.rules_of(role, roles)
+                role["rules"] = role_aggregation.aggregated_rules(role, roles)
     await _ensure_all(registry, CLUSTER_ROLES, roles)
-    await _ensure_all(registry, ROLES, _roles())
+    await _ensure_all(registry, ROLES, _default_roles())
     await _ensure_all(registry, CLUSTER_ROLE_BINDINGS, _cluster_role_bindings())
     await _ensure_all(registry, ROLE_BINDINGS, _role_bindings())
 
@@ -96,15 +96,15 @@ def _with_missing_parts(stored: Object, default: Object) -> Object:
 def _cluster_roles() -> Iterator[Object]:
     """The ClusterRoles, those of the tables and those that aggregate others."""
     for name, rules in bootstrap_roles.CLUSTER_ROLES.items():
-        yield _role("ClusterRole", {"name": name}, rules)
+        yield _new_role("ClusterRole", {"name": name}, rules)
     for name, rules in bootstrap_roles.CONTROLLER_RULES.items():
-        yield _role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
+        yield _new_role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
     for name, rules in bootstrap_roles.AGGREGATE_TO_RULES.items():
         metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregation_label(name): "true"}}
-        yield _role("ClusterRole", metadata, rules)
+        yield _new_role("ClusterRole", metadata, rules)
     for name, target_role in bootstrap_roles.AGGREGATED_ROLES.items():
         labels = {_aggregation_label(target_role): "true"} if target_role else {}
-        role = _role("ClusterRole", {"name": name, "labels": labels}, ())
+        role = _new_role("ClusterRole", {"name": name, "labels": labels}, ())
         role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregation_label(name): "true"}}]}
         yield role
 
@@ -114,13 +114,13 @@ def _aggregation_label(role_name: str) -> str:
     return f"{_GROUP}/aggregate-to-{role_name}"
 
 
-def _roles() -> Iterator[Object]:
+def _default_roles() -> Iterator[Object]:
     """The Roles of the table."""
     for (namespace, name), rules in bootstrap_roles.ROLES.items():
-        yield _role("Role", {"name": name, "namespace": namespace}, rules)
+        yield _new_role("Role", {"name": name, "namespace": namespace}, rules)
 
 
-def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+def _new_role(kind: str, metadata: Object, rules: Rules) -> Object:
     """A Role or ClusterRole; `rules` are lines as in `_parse_rule`."""
     return _rbac_object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
 
@@ -142,20 +142,20 @@ def _split_items(column: str) -> tuple[str, ...]:
 def _cluster_role_bindings() -> Iterator[Object]:
     """The ClusterRoleBindings of the table, and those of the service accounts of controllers."""
     for name, subjects in bootstrap_roles.CLUSTER_ROLE_BINDINGS.items():
-        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
+        yield _new_binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
     for controller in bootstrap_roles.CONTROLLER_RULES:
         name = f"system:controller:{controller}"
         account = (f"ServiceAccount {_CONTROLLER_NAMESPACE}/{controller}",)
-        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), account)
+        yield _new_binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), account)
 
 
 def _role_bindings() -> Iterator[Object]:
     """The RoleBindings of the table."""
     for (namespace, name), (role_name, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
-        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
+        yield _new_binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
 
 
-def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
+def _new_binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
     """A binding of a kind; `role` is kind and name of the role, `subjects` are lines as in `_parse_subject`."""
     role_kind, role_name = role
     binding = _rbac_object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}

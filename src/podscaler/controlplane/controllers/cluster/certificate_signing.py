@@ -73,10 +73,10 @@ class CertificateSigning(Reconciler[Key]):
         has_certificate = bool((signing_request.get("status") or {}).get("certificate"))
         awaits_signature = APPROVED in condition_types and FAILED not in condition_types and not has_certificate
         if awaits_signature and signing_request["spec"].get("signerName") in request_signing.SIGNERS:
-            await self._sign(signing_request)
+            await self._sign_request(signing_request)
         return left_s
 
-    async def _sign(self, signing_request: Object) -> None:
+    async def _sign_request(self, signing_request: Object) -> None:
         """Sign a request and write its status: the certificate, or the condition Failed with the reason."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []

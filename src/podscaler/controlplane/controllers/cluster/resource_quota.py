@@ -54,10 +54,10 @@ class ResourceQuotas(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
-        counted_kinds = [
-            Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._kinds()
+        watched_kinds = [
+            Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._countable_kinds()
         ]
-        return [Watched(QUOTAS, self._index_quota), *counted_kinds]
+        return [Watched(QUOTAS, self._index_quota), *watched_kinds]
 
     def prime(self) -> Iterable[Key]:
         """All quotas."""
@@ -84,7 +84,7 @@ class ResourceQuotas(Reconciler[Key]):
             object_counts.append(len(objects))
             return objects
 
-        used = quota_usage.calculate_used(quota, self._kinds(), objects_of, self._clock.now_ns())
+        used = quota_usage.calculate_used(quota, self._countable_kinds(), objects_of, self._clock.now_ns())
         self._batch_period.note(key, sum(object_counts))
         has_new_limits = _has_new_limits(quota)
         if has_new_limits or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):
@@ -92,7 +92,7 @@ class ResourceQuotas(Reconciler[Key]):
             await write_errors.ignoring_gone(self._registry.update(QUOTAS, quota, subresource="status"))
         return SETTLE_S if has_new_limits else RESYNC_S
 
-    def _kinds(self) -> list[str]:
+    def _countable_kinds(self) -> list[str]:
         """The `Resource.key` of each kind with own objects that quotas count, of those that are served now."""
         return [
             resource.key

@@ -1,8 +1,7 @@
 """The ClusterRole aggregation controller: writes the rules of ClusterRoles with an `aggregationRule`.
 
-Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `rules_of` before the first
-request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`. Which rules a role gets:
-`rules_of`.
+Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `aggregated_rules` before the
+first request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`.
 
 Source: upstream's clusterrole-aggregation-controller.
 """
@@ -20,7 +19,7 @@ _ONLY_KEY = "all roles"
 """The key of the work queue that stands for all aggregated ClusterRoles."""
 
 
-def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
+def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Any]:
     """The aggregated rules of `role`: those of the selected `roles`, sorted by role name, without repetition."""
     sorted_roles = sorted(roles, key=lambda other_role: str(other_role["metadata"]["name"]))
     rules: list[Any] = []
@@ -60,7 +59,7 @@ class ClusterRoleAggregation(Reconciler[str]):
         for role in roles:
             if not role.get("aggregationRule"):
                 continue
-            aggregated_rules = rules_of(role, roles)
-            if aggregated_rules != (role.get("rules") or []):
-                await self._registry.update(CLUSTER_ROLES, {**role, "rules": aggregated_rules})
+            new_rules = aggregated_rules(role, roles)
+            if new_rules != (role.get("rules") or []):
+                await self._registry.update(CLUSTER_ROLES, {**role, "rules": new_rules})
         return None

@@ -22,7 +22,7 @@ TYPE = "kubernetes.io/service-account-token"
 NAME_ANNOTATION = "kubernetes.io/service-account.name"
 UID_ANNOTATION = "kubernetes.io/service-account.uid"
 _DATA_KEYS = frozenset({"token", "ca.crt", "namespace"})
-"""The keys of a filled Secret; another one: also in `_filled`."""
+"""The keys of a filled Secret; another one: also in `_filled_secret`."""
 
 IssueForSecret = Callable[[Object, Object], str]
 """Returns a token of a ServiceAccount (first), bound to a Secret (second)."""
@@ -61,21 +61,21 @@ class TokenSecrets(Reconciler[Key]):
         annotations = secret["metadata"].get("annotations") or {}
         account = self._registry.find(ACCOUNTS, namespace, annotations.get(NAME_ANNOTATION, ""))
         if account is None:
-            await self._delete(key, secret)
+            await self._delete_secret(key, secret)
             return None
         account_uid = account["metadata"]["uid"]
         is_filled = (secret.get("data") or {}).keys() >= _DATA_KEYS and UID_ANNOTATION in annotations
         if annotations.get(UID_ANNOTATION, account_uid) != account_uid:
-            await self._delete(key, secret)
+            await self._delete_secret(key, secret)
         elif not is_filled:
-            await self._registry.update(SECRETS, self._filled(secret, account))
+            await self._registry.update(SECRETS, self._filled_secret(secret, account))
         return None
 
-    async def _delete(self, key: Key, secret: Object) -> None:
+    async def _delete_secret(self, key: Key, secret: Object) -> None:
         """Delete a Secret, which may be gone."""
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
-    def _filled(self, secret: Object, account: Object) -> Object:
+    def _filled_secret(self, secret: Object, account: Object) -> Object:
         """The Secret with a token, the authority's certificate and the namespace."""
         metadata = secret["metadata"]
         annotations = {**(metadata.get("annotations") or {}), UID_ANNOTATION: account["metadata"]["uid"]}

@@ -73,8 +73,10 @@ class Deployments(Reconciler[Key]):
             self._events.event(deployment, "Warning", "SelectingAll", message)
             return None
         namespace, _ = key
-        orphans = self._index.orphans(namespace, selector)
-        sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
+        orphan_names = self._index.orphan_names(namespace, selector)
+        sets = await claims.claim(
+            self._registry, REPLICA_SETS, deployment, selector=selector, orphan_names=orphan_names
+        )
         # `_carry_out` compares the new status with the old one, which the plan must not change
         working_copy: Object = {**deployment, "status": dict(deployment.get("status") or {})}
         plan = deployment_planning.plan(
@@ -114,14 +116,14 @@ class Deployments(Reconciler[Key]):
         Raises StatusError; the writes after the failed one are not made.
         """
         if plan.create is not None:
-            if not await self._create(plan.create, deployment):
+            if not await self._create_new_set(plan.create, deployment):
                 return 0.0  # the next sync reads the status with the incremented collisionCount
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
             await self._registry.update(REPLICA_SETS, replica_set)
             self._report_scaling(plan, replica_set, deployment)
         for replica_set in plan.delete:
-            await self._delete(replica_set)
+            await self._delete_set(replica_set)
         await self._write_revision(plan, deployment)
         await write_errors.write_status(self._registry, DEPLOYMENTS, deployment, plan.status)
         return plan.requeue_after_s
@@ -132,7 +134,7 @@ class Deployments(Reconciler[Key]):
             if name == replica_set["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
-    async def _create(self, new_set: Object, deployment: Object) -> bool:
+    async def _create_new_set(self, new_set: Object, deployment: Object) -> bool:
         """Create the new ReplicaSet; returns False if its name is taken (then sync again). Raises StatusError."""
         try:
             await self._registry.create(REPLICA_SETS, new_set)
@@ -176,7 +178,7 @@ class Deployments(Reconciler[Key]):
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), set_condition, subresource="status")
 
-    async def _delete(self, replica_set: Object) -> None:
+    async def _delete_set(self, replica_set: Object) -> None:
         """Delete a ReplicaSet, which may be gone; the garbage collector deletes its dependents."""
         uid = replica_set["metadata"]["uid"]
         await write_errors.ignoring_gone(

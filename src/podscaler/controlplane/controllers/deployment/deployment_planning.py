@@ -51,13 +51,13 @@ def plan(
         rollout.resize()
         rollout.compute_status(with_progress=False)
     elif rollout_bounds.is_rolling(deployment):
-        _roll(rollout)
+        _plan_rolling_step(rollout)
     else:
-        _recreate(rollout, old_pods_exist)
+        _plan_recreate_step(rollout, old_pods_exist)
     return rollout.plan
 
 
-def _roll(rollout: Rollout) -> None:
+def _plan_rolling_step(rollout: Rollout) -> None:
     """Plan a step of a rolling update: scale up the new ReplicaSet, else scale down the old ones."""
     if rollout.new_set is None:
         rollout.create_new()
@@ -117,7 +117,7 @@ def _remove_pods(rollout: Rollout, max_pods: int, count_removable: Callable[[Obj
     return removed > 0
 
 
-def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
+def _plan_recreate_step(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
     """Plan a step of Recreate: the new ReplicaSet is created or scaled up only when the last old pod is gone."""
     rollout.update_new()
     active_old = replica_sets.active(rollout.old_sets)

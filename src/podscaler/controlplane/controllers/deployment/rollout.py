@@ -141,7 +141,7 @@ class Rollout:
         """Distribute `spec.replicas` among the ReplicaSets without proceeding with the rollout."""
         active = replica_sets.active(self.sets)
         if len(active) <= 1:  # no rollout is under way
-            only_set = active[0] if active else self._latest()
+            only_set = active[0] if active else self._find_latest_set()
             if only_set is not None:
                 self._set_size(only_set, self.desired_replicas)
         elif self._is_saturated():  # the old pods are not needed any more
@@ -174,7 +174,7 @@ class Rollout:
         """Whether the rollout is complete according to the status before this sync."""
         return deployment_status.is_complete(self.deployment, self.deployment.get("status") or {})
 
-    def _latest(self) -> Object | None:
+    def _find_latest_set(self) -> Object | None:
         """The new ReplicaSet, or else the youngest old one; None without any."""
         if self.new_set is not None:
             return self.new_set
@@ -298,7 +298,7 @@ def proportional_sizes(
     ordered = replica_sets.largest_first(sets, among_equals_newest=pods_to_add > 0)
     added, new_sizes = 0, []
     for replica_set in ordered:
-        share = _share(replica_set, pods_to_add - added, allowed_pods, current_pods) if pods_to_add else 0
+        share = _limited_share(replica_set, pods_to_add - added, allowed_pods, current_pods) if pods_to_add else 0
         added += share
         new_sizes.append((replica_set, replica_sets.size(replica_set) + share))
     if new_sizes and pods_to_add:  # the largest one gets what rounding left over
@@ -307,7 +307,7 @@ def proportional_sizes(
     return new_sizes
 
 
-def _share(replica_set: Object, remaining_pods: int, allowed_pods: int, current_pods: int) -> int:
+def _limited_share(replica_set: Object, remaining_pods: int, allowed_pods: int, current_pods: int) -> int:
     """How many of the pods still to add (negative: to remove) a ReplicaSet gets: its fair share at most."""
     if remaining_pods == 0:
         return 0

@@ -52,7 +52,7 @@ def max_surge(deployment: Object) -> int:
     """How many pods are allowed beyond `spec.replicas`; 0 for Recreate."""
     if not is_rolling(deployment):
         return 0
-    surge_pods, _ = _bounds(deployment)
+    surge_pods, _ = _resolved_bounds(deployment)
     return surge_pods
 
 
@@ -61,11 +61,11 @@ def max_unavailable(deployment: Object) -> int:
     replicas = desired_replicas(deployment)
     if not is_rolling(deployment) or replicas == 0:
         return 0
-    _, unavailable_pods = _bounds(deployment)
+    _, unavailable_pods = _resolved_bounds(deployment)
     return min(unavailable_pods, replicas)
 
 
-def _bounds(deployment: Object) -> tuple[int, int]:
+def _resolved_bounds(deployment: Object) -> tuple[int, int]:
     """maxSurge and maxUnavailable of a Deployment as numbers of pods."""
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
     return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), desired_replicas(deployment))

@@ -5,7 +5,7 @@
 2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
-Which pods are listed: `_describe`; what an address has: `endpoints.endpoint`, as slices have the same.
+Which pods are listed: `_ports_and_address`; what an address has: `endpoints.endpoint`, as slices have the same.
 
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """
@@ -28,7 +28,7 @@ class AddressCache(endpoints.PodCache[tuple[str, Object]]):
     """The addresses of the pods of one Service, each with the field of a subset in which it is listed."""
 
     def __init__(self) -> None:
-        super().__init__(_describe)
+        super().__init__(_ports_and_address)
 
 
 def desired(
@@ -48,9 +48,9 @@ def desired(
         cache: that of earlier calls for this Service, so that unchanged pods are not read again.
     """
     addresses_by_ports = (cache or AddressCache()).groups(service, selected)
-    all_subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in addresses_by_ports.items())
+    all_subsets = endpoint_subsets.canonical(_new_subset(ports, listed) for ports, listed in addresses_by_ports.items())
     subsets, is_truncated = truncate(all_subsets)
-    labels = _labels(service)
+    labels = _endpoints_labels(service)
     service_metadata = service["metadata"]
     stored = current or {"metadata": {"name": service_metadata["name"], "namespace": service_metadata["namespace"]}}
     annotations = dict(stored["metadata"].get("annotations") or {})
@@ -106,7 +106,7 @@ def _without_field(subset: Object, field: str) -> Object:
     return {name: content for name, content in subset.items() if name != field}
 
 
-def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
+def _ports_and_address(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
     """The ports of a pod, and the field and address that list it; None for a pod that is not listed."""
     spec = service["spec"]
     publishes_all = bool(spec.get("publishNotReadyAddresses"))
@@ -119,10 +119,10 @@ def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str,
     if not ports and not is_headless_without_ports:
         return None
     field = "addresses" if publishes_all or pods.is_ready(pod) else "notReadyAddresses"
-    return ports, (field, _address(service, pod))
+    return ports, (field, _endpoint_address(service, pod))
 
 
-def _subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Object]]) -> Object:
+def _new_subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Object]]) -> Object:
     """The EndpointSubset of the addresses that have these ports."""
     subset: Object = {}
     for field, address in fields_and_addresses:
@@ -132,7 +132,7 @@ def _subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Ob
     return subset
 
 
-def _address(service: Object, pod: Object) -> Object:
+def _endpoint_address(service: Object, pod: Object) -> Object:
     """The EndpointAddress of a pod, from its endpoint in a slice."""
     slice_endpoint = endpoints.endpoint(service, pod)
     address: Object = {"ip": slice_endpoint["addresses"][0]}
@@ -149,7 +149,7 @@ def _endpoint_port(port: endpoints.Port) -> Object:
     return endpoint_port
 
 
-def _labels(service: Object) -> dict[str, str]:
+def _endpoints_labels(service: Object) -> dict[str, str]:
     """The labels of the Endpoints of a Service."""
     labels = {**(service["metadata"].get("labels") or {})}
     labels.pop(HEADLESS, None)

@@ -46,7 +46,7 @@ class SelectedPods:
     def index_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """Index a changed pod; returns the Services that select it now, or did when they were synced."""
         pod_key = selection.key_of(event.object)
-        selecting = [] if event.type == "DELETED" else self._selectors.matching(event.object)
+        selecting = [] if event.type == "DELETED" else self._selectors.keys_selecting(event.object)
         affected = self._services_of_pod.pop(pod_key, set()).union(selecting)
         if selecting:
             self._services_of_pod[pod_key] = set(selecting)

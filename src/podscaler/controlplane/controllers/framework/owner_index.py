@@ -49,9 +49,9 @@ class OwnerIndex:
         """The keys of all owners that have a valid selector."""
         return self._selectors.keys()
 
-    def orphans(self, namespace: str, selector: Selector) -> list[str]:
+    def orphan_names(self, namespace: str, selector: Selector) -> list[str]:
         """The names of the orphaned dependents of a namespace that a selector matches."""
-        return self._orphans.matching(namespace, selector)
+        return self._orphans.names_matching(namespace, selector)
 
     def index_owner(self, event: ObjectEvent) -> list[Key]:
         """Index a changed owner, from its event; returns a list of its key."""
@@ -62,7 +62,7 @@ class OwnerIndex:
         self._orphans.update(event)
         owner = ownership.controller_of(event.object)
         if owner is None:
-            return [] if event.type == "DELETED" else self._selectors.matching(event.object)
+            return [] if event.type == "DELETED" else self._selectors.keys_selecting(event.object)
         if owner["kind"] != self._owner_kind:
             return []
         namespace, _ = selection.key_of(event.object)

@@ -1,4 +1,4 @@
-"""Phase, readiness and availability of a pod, as controllers need them.
+"""Phase, readiness and availability of a pod, and its sidecars, as controllers need them.
 
 All controllers of pods call it. Pods are core/v1 objects as dicts; the functions do not change them. A fact that
 several controllers need: a function here.
@@ -71,6 +71,12 @@ def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
     """Whether a pod has been ready for `min_ready_s` seconds without a break."""
     instant_ns = available_at_ns(pod, min_ready_s)
     return instant_ns is not None and instant_ns <= now_ns
+
+
+def sidecars(pod: Object) -> list[Object]:
+    """The sidecars of a pod: its init containers with restartPolicy Always, which run beside the containers."""
+    init_containers = (pod.get("spec") or {}).get("initContainers") or []
+    return [container for container in init_containers if container.get("restartPolicy") == "Always"]
 
 
 def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:
