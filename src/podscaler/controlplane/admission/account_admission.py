@@ -21,6 +21,7 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients in a container find their token."""
 _DEFAULT_ACCOUNT = "default"
 _ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
+"""The ServiceAccount and the ConfigMap that `controllers.cluster.namespace_defaults` creates in each namespace."""
 _VOLUME_NAME_PREFIX = "kube-api-access-"
 _FILE_MODE = 0o644
 

@@ -24,10 +24,10 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
+from podscaler.controlplane.credentials.request_signing import CLIENT_SIGNER
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 
-CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 _RESOURCE = certificatesigningrequest.RESOURCE
 _USER_FIELDS = ("username", "uid", "groups", "extra")
 
@@ -108,7 +108,9 @@ def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
 
 def _set_times(conditions: list[Object], stored_conditions: list[Object], now: str) -> None:
     """Set the missing times of conditions, in place; with the type and status of a stored one its transition time."""
-    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored_conditions}
+    stored_times = {
+        (stored.get("type"), stored.get("status")): stored.get("lastTransitionTime") for stored in stored_conditions
+    }
     for condition in conditions:
         stored_time = stored_times.get((condition.get("type"), condition.get("status")))
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now

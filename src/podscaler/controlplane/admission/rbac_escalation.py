@@ -91,9 +91,9 @@ def _describe_excess(authorizer: Authorizer, user: User, namespace: str, request
         return ""
     lines = sorted({policy_rules.format_rule(rule) for rule in policy_rules.merge_verbs(lacking)})
     groups = policy_rules.quoted(user.all_groups)
-    text = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
+    introduction = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
     resolution_errors = f"; resolution errors: [{' '.join(errors)}]" if errors else ""
-    return text + "\n".join(lines) + resolution_errors
+    return introduction + "\n".join(lines) + resolution_errors
 
 
 def _is_collector_update(new: Object, old: Object) -> bool:

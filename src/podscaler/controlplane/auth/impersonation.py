@@ -69,8 +69,8 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
     if not (groups or uid or extra):
         return None
     shown = f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{_go_texts(groups)}, Extra:{_go_extra(extra)}}}'
-    text = f"requested {shown} without impersonating a user name"
-    raise StatusError(text, code=400, reason="BadRequest")
+    message = f"requested {shown} without impersonating a user name"
+    raise StatusError(message, code=400, reason="BadRequest")
 
 
 def impersonate(impersonated: User, user: User, request: Attributes, authorizer: Authorizer) -> User:

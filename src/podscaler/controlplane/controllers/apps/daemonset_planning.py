@@ -137,14 +137,14 @@ def _plan_without_surge(
     """Rule 3; at most `max_nodes` nodes may be without an available pod."""
     nodes_without = sum(not any(map(facts.is_available, pods_here)) for pods_here in pods_by_node.values())
     for pods_here in pods_by_node.values():
-        old = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
-        if old is None:
+        old_pod = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
+        if old_pod is None:
             continue
-        if facts.is_available(old):  # its deletion leaves one more node without an available pod
+        if facts.is_available(old_pod):  # its deletion leaves one more node without an available pod
             if nodes_without >= max_nodes:
                 continue
             nodes_without += 1
-        planned.delete.append(old)
+        planned.delete.append(old_pod)
 
 
 def _plan_with_surge(
@@ -154,15 +154,15 @@ def _plan_with_surge(
     nodes_with_both = 0
     nodes_to_surge: list[str] = []
     for name, pods_here in pods_by_node.items():
-        old = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
-        new = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
-        if not old:
+        old_pods = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
+        new_pods = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
+        if not old_pods:
             continue
-        if any(map(facts.is_available, new)):
-            planned.delete.append(old[0])
-        elif new:
+        if any(map(facts.is_available, new_pods)):
+            planned.delete.append(old_pods[0])
+        elif new_pods:
             nodes_with_both += 1
-        elif facts.is_available(old[0]):
+        elif facts.is_available(old_pods[0]):
             nodes_to_surge.append(name)
         else:
             planned.create.append(name)  # no surge, as the node has no available pod

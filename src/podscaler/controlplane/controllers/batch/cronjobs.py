@@ -29,9 +29,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 CRON_JOBS = "cronjobs.batch"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a Job: its scheduled time."""
-MANY_MISSED = 100
+MANY_MISSED_TIMES = 100
 """With more missed times than this, an Event warns of the clock."""
-_DELAY_S = 0.1
+_DUE_MARGIN_S = 0.1
 """A sync is planned so much after a scheduled time, so that a clock that differs a little shows the time as reached."""
 _AFTER_ALL_TIMES = "~"
 """Sorts after every RFC 3339 time."""
@@ -115,12 +115,12 @@ class CronJobs(Reconciler[Key]):
         try:
             schedule = CronSchedule(spec["schedule"], zone)
             due_ns, missed_times = _last_due(cron_job, schedule, now_ns)
-            wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DELAY_S
+            wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DUE_MARGIN_S
         except ScheduleError as error:
             message = f'unparseable schedule: "{spec["schedule"]}" : {error}'
             self._record_warning(cron_job, "UnparseableSchedule", message)
             return None
-        if due_ns is not None and missed_times > MANY_MISSED:
+        if due_ns is not None and missed_times > MANY_MISSED_TIMES:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._record_warning(cron_job, "TooManyMissedTimes", message)
         if due_ns is not None and self._may_create(cron_job, due_ns):
@@ -179,7 +179,7 @@ class CronJobs(Reconciler[Key]):
         for condition_type, limit_field in limit_fields.items():
             finished = [job for job in children if job_verdict.has_condition(job, condition_type)]
             surplus = max(len(finished) - cron_job["spec"][limit_field], 0)
-            for job in sorted(finished, key=_age_order)[:surplus]:
+            for job in sorted(finished, key=_start_order)[:surplus]:
                 await self._delete_job(cron_job, job)
 
     async def _delete_job(self, cron_job: Object, job: Object) -> None:
@@ -268,6 +268,6 @@ def _remove_active(status: Object, uid: str) -> None:
         status.pop("active", None)
 
 
-def _age_order(job: Object) -> tuple[str, str]:
+def _start_order(job: Object) -> tuple[str, str]:
     """Sort key: Jobs by start time, those that have not started last; equal ones by name."""
     return (job.get("status") or {}).get("startTime") or _AFTER_ALL_TIMES, job["metadata"]["name"]

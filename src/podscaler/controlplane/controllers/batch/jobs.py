@@ -191,17 +191,17 @@ class Jobs(Reconciler[Key]):
 
     def _updated_failures(self, key: Key, view: JobView) -> PodFailures:
         """The failures noted in the last sync, with those of the newly finished pods; a success resets them."""
-        noted, uid = self._failures.get(key), view.job["metadata"]["uid"]
-        if noted is None or noted.uid != uid:
-            noted = PodFailures(uid)
+        noted_failures, uid = self._failures.get(key), view.job["metadata"]["uid"]
+        if noted_failures is None or noted_failures.uid != uid:
+            noted_failures = PodFailures(uid)
         failed_at_ns = list(map(job_pods.finished_at_ns, view.new_failed))
         succeeded_at_ns = list(map(job_pods.finished_at_ns, view.new_succeeded))
         if succeeded_at_ns:
-            noted = PodFailures(uid)
+            noted_failures = PodFailures(uid)
             failed_at_ns = [instant_ns for instant_ns in failed_at_ns if instant_ns > max(succeeded_at_ns)]
         if not failed_at_ns:
-            return noted
-        return PodFailures(uid, noted.count + len(failed_at_ns), max(failed_at_ns))
+            return noted_failures
+        return PodFailures(uid, noted_failures.count + len(failed_at_ns), max(failed_at_ns))
 
     def _is_complete(self, view: JobView) -> bool:
         """Whether no pod runs and enough have succeeded: `completions`, or one if that is not set."""

@@ -55,7 +55,8 @@ class ResourceQuotas(Reconciler[Key]):
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
         watched_kinds = [
-            Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._countable_kinds()
+            Watched(resource_key, partial(self._keys_of_object, resource_key), self._batch_period)
+            for resource_key in self._countable_kinds()
         ]
         return [Watched(QUOTAS, self._index_quota), *watched_kinds]
 
@@ -79,8 +80,8 @@ class ResourceQuotas(Reconciler[Key]):
         namespace, _ = key
         object_counts: list[int] = []
 
-        def objects_of(kind: str) -> Sequence[Object]:
-            objects = self._registry.list(kind, namespace)
+        def objects_of(resource_key: str) -> Sequence[Object]:
+            objects = self._registry.list(resource_key, namespace)
             object_counts.append(len(objects))
             return objects
 
@@ -120,20 +121,20 @@ class ResourceQuotas(Reconciler[Key]):
         if not names:
             del self._quota_names[namespace]
 
-    def _keys_of_object(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
+    def _keys_of_object(self, resource_key: str, event: ObjectEvent) -> Iterator[Key]:
         """The quotas of the namespace of a changed object, if the change can lower what the object uses."""
         namespace = event.object["metadata"].get("namespace", "")
         if namespace not in self._quota_names:
             return
-        if event.type == "DELETED" or (event.type == "MODIFIED" and self._may_shrink(kind, event.object)):
+        if event.type == "DELETED" or (event.type == "MODIFIED" and self._may_shrink(resource_key, event.object)):
             for name in self._quota_names[namespace]:
                 yield namespace, name
 
-    def _may_shrink(self, kind: str, obj: Object) -> bool:
+    def _may_shrink(self, resource_key: str, obj: Object) -> bool:
         """Whether an update of an object can lower what it uses; for a pod, whether it is no longer charged."""
-        if kind not in _MEASURED_KINDS:
+        if resource_key not in _MEASURED_KINDS:
             return False
-        return kind != "pods" or not quota_usage.is_charged(obj, self._clock.now_ns())
+        return resource_key != "pods" or not quota_usage.is_charged(obj, self._clock.now_ns())
 
 
 def _has_new_limits(quota: Object) -> bool:

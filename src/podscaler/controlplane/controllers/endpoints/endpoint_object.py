@@ -11,6 +11,7 @@ Source: upstream's endpoint controller; core/v1 Endpoints.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import starmap
 
 from podscaler.api.kinds.networking.endpoints import MANAGED_BY, MANAGER
 from podscaler.api.resource.resources import Object
@@ -48,7 +49,7 @@ def desired(
         cache: that of earlier calls for this Service, so that unchanged pods are not read again.
     """
     addresses_by_ports = (cache or AddressCache()).groups(service, selected)
-    all_subsets = endpoint_subsets.canonical(_new_subset(ports, listed) for ports, listed in addresses_by_ports.items())
+    all_subsets = endpoint_subsets.canonical(starmap(_new_subset, addresses_by_ports.items()))
     subsets, is_truncated = truncate(all_subsets)
     labels = _endpoints_labels(service)
     service_metadata = service["metadata"]

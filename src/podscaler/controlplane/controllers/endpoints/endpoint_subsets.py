@@ -69,9 +69,9 @@ def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_A
     sorted_keys = sorted(states)
     subset: Object = {}
     for field, is_ready in _READINESS_BY_FIELD.items():
-        listed = [addresses[key] for key in sorted_keys if states[key] is is_ready]
-        if listed:
-            subset[field] = listed
+        field_addresses = [addresses[key] for key in sorted_keys if states[key] is is_ready]
+        if field_addresses:
+            subset[field] = field_addresses
     sorted_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
     if sorted_ports:
         subset["ports"] = [_endpoint_port(port) for port in sorted_ports]
@@ -111,8 +111,8 @@ def _subset_text(subset: Object) -> str:
 
 def _slice_text(element_texts: Iterable[str]) -> str:
     """The text of a Go slice, from its elements' texts."""
-    listed = list(element_texts)
-    return f"[{' '.join(listed)}]" if listed else "<nil>"
+    joined_texts = " ".join(element_texts)
+    return f"[{joined_texts}]" if joined_texts else "<nil>"
 
 
 def _pointer_text(type_name: str, target_text: str | None) -> str:

@@ -50,9 +50,9 @@ def _desired_slices(mirrored: Object) -> Iterator[Object]:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
         endpoints = list(_slice_endpoints(subset))[:MAX_ADDRESSES]
         for family in ("IPv4", "IPv6"):
-            listed = [endpoint for endpoint in endpoints if _ip_family(endpoint["addresses"][0]) == family]
-            if listed:
-                yield _new_slice(mirrored, family, listed, ports)
+            family_endpoints = [endpoint for endpoint in endpoints if _ip_family(endpoint["addresses"][0]) == family]
+            if family_endpoints:
+                yield _new_slice(mirrored, family, family_endpoints, ports)
 
 
 def _new_slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:

@@ -161,8 +161,10 @@ def _deletion_conditions(namespace: Object, remaining: Mapping[str, Sequence[Obj
     for type_, *reason_and_message in _FALSE_CONDITIONS:
         status = "True" if type_ in true_conditions else "False"
         reason, message = true_conditions.get(type_, reason_and_message)
-        old = old_by_type.get(type_)
-        transition_time = old["lastTransitionTime"] if old and old["status"] == status else now
+        old_condition = old_by_type.get(type_)
+        transition_time = now
+        if old_condition is not None and old_condition["status"] == status:
+            transition_time = old_condition["lastTransitionTime"]
         condition = {"type": type_, "status": status, "lastTransitionTime": transition_time}
         new_conditions.append({**condition, "reason": reason, "message": message})
     return new_conditions
