@@ -31,12 +31,12 @@ def register(objects: Objects, random: Random) -> None:
 
     def admit(pod: Object, stored: Object | None) -> None:
         if stored is None:
-            add_account(pod, objects, random)
+            _add_account(pod, objects, random)
 
     objects.add_admission("pods", admit)
 
 
-def add_account(pod: Object, objects: Objects, random: Random) -> None:
+def _add_account(pod: Object, objects: Objects, random: Random) -> None:
     """Set the account's name and add the token volume in a new pod, in place.
 
     Raises StatusError 403 if the account does not exist.

@@ -128,7 +128,7 @@ class AccountTokens:
         lifetime_s = terms.lifetime_s
         is_for_this_server = bool(set(terms.audiences) & set(DEFAULT_AUDIENCES))
         if lifetime_s == POD_TOKEN_LIFETIME_S and "pod" in terms.bound and is_for_this_server:
-            bindings["warnafter"] = now_s + lifetime_s
+            bindings["warnafter"] = now_s + lifetime_s  # when clients should have read the file again
             lifetime_s = EXTENDED_LIFETIME_S
         claims = {
             "aud": list(terms.audiences),

@@ -95,7 +95,8 @@ class PolicyIndex:
     def grants(self, user: User, namespace: str) -> Iterator[RoleGrant]:
         """The grants of `user` and its groups: cluster-wide, then (unless it is empty) in `namespace`."""
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
-        for binding_namespace in ("", namespace) if namespace else ("",):
+        binding_namespaces = ("", namespace) if namespace else ("",)
+        for binding_namespace in binding_namespaces:
             for subject in subjects:
                 grants = self._grants.get((binding_namespace, subject))
                 if grants is not None:

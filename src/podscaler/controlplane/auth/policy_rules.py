@@ -101,7 +101,10 @@ def _split_rule(rule: PolicyRule) -> Iterator[PolicyRule]:
         for resource in rule.resources:
             for verb in rule.verbs:
                 single = PolicyRule((verb,), groups=(group,), resources=(resource,))
-                yield from (replace(single, names=(name,)) for name in rule.names) if rule.names else (single,)
+                if rule.names:
+                    yield from (replace(single, names=(name,)) for name in rule.names)
+                else:
+                    yield single
     for url in rule.urls:
         yield from (PolicyRule((verb,), urls=(url,)) for verb in rule.verbs)
 

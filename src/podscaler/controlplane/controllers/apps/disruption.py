@@ -84,7 +84,7 @@ class DisruptionBudgets(Reconciler[Key]):
         controller_by_owner: dict[str, Object | None] = {}
         for pod in selected:
             owner_uid = (ownership.controller_of(pod) or {}).get("uid", "")
-            if owner_uid not in controller_by_owner:
+            if owner_uid not in controller_by_owner:  # each owner is looked up once
                 controller_by_owner[owner_uid] = self._find_top_controller(pod)
             controller = controller_by_owner[owner_uid]
             if controller is None:

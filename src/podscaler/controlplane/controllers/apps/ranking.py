@@ -32,7 +32,7 @@ class _Ordered(Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1}
 _LAST_PHASE = 2
 """The order of Running, and of any other phase."""
@@ -55,9 +55,9 @@ def select_for_deletion(
     return [ranked.pod for ranked in heapq.nsmallest(count, ranked_pods, key=cmp_to_key(_compare))]
 
 
-def deletion_cost(pod: Object) -> int:
+def _deletion_cost(pod: Object) -> int:
     """The pod's deletion cost, 0 without the annotation or for a value that is not a number."""
-    cost_text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+    cost_text = (pod["metadata"].get("annotations") or {}).get(_DELETION_COST_ANNOTATION, "0")
     try:
         return int(cost_text)
     except ValueError:
@@ -112,7 +112,7 @@ def _with_sort_keys(pod: Object, related_on_node: Mapping[str, int], now_ns: int
             bool(node_name),
             _PHASE_ORDER.get(pods.phase(pod), _LAST_PHASE),
             is_ready,
-            deletion_cost(pod),
+            _deletion_cost(pod),
             -related_on_node.get(node_name, 0),
         ),
         ready_age=_age_since(ready_since, now_ns) if is_ready else None,

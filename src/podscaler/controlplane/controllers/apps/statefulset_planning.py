@@ -97,7 +97,8 @@ def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planne
     surplus = sorted((ordinal for ordinal in present if ordinal not in desired_ordinals), reverse=True)
     unhealthy = [ordinal for ordinal in surplus if not facts.is_healthy(present[ordinal])]
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
-    for ordinal in surplus if is_parallel else surplus[:1]:
+    candidates = surplus if is_parallel else surplus[:1]
+    for ordinal in candidates:
         pod = present[ordinal]
         # as upstream, of several unhealthy pods the lowest is deleted first
         waits_for_lower_pod = ordinal in unhealthy[:-1]

@@ -16,16 +16,11 @@ NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
-def replicas(stateful_set: Object) -> int:
-    """`spec.replicas`, 1 where it is not set."""
-    desired_replicas = stateful_set["spec"].get("replicas")
-    return 1 if desired_replicas is None else int(desired_replicas)
-
-
 def ordinals(stateful_set: Object) -> range:
-    """The ordinals of the desired pods."""
+    """The ordinals of the desired pods; without `spec.replicas` there is one."""
+    replicas = stateful_set["spec"].get("replicas")
     start = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
-    return range(start, start + replicas(stateful_set))
+    return range(start, start + (1 if replicas is None else int(replicas)))
 
 
 def is_parallel(stateful_set: Object) -> bool:

@@ -1,10 +1,8 @@
 """Creates the default RBAC roles and bindings and the definition of MetricSource, before the API server serves.
 
-`cli.up` awaits `ensure_policy` and `ensure_definition`. Rules, subjects and labels that a stored role or binding lacks
-are added; those that users added are kept. A role or binding with the annotation
-`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
-
-A new role, rule or binding: a line in the tables of `bootstrap_roles`.
+`cli.up` awaits `ensure_policy` and `ensure_definition`. The tables of roles and bindings: `bootstrap_roles`. Rules,
+subjects and labels that a stored role or binding lacks are added; those that users added are kept. A role or binding
+with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
 
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """

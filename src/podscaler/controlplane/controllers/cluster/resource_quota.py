@@ -78,7 +78,7 @@ class ResourceQuotas(Reconciler[Key]):
             self._batch_period.forget(key)
             return None
         namespace, _ = key
-        object_counts: list[int] = []
+        object_counts: list[int] = []  # of the kinds that the count reads, for the batch period
 
         def objects_of(resource_key: str) -> Sequence[Object]:
             objects = self._registry.list(resource_key, namespace)

@@ -63,14 +63,14 @@ def _plan_rolling_step(rollout: Rollout) -> None:
         rollout.create_new()
     else:
         rollout.update_new()
-    is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)  # at most one of them in a sync
+    is_scaling = _scale_new(rollout) or _scale_down_old(rollout)  # at most one of them in a sync
     if not is_scaling and rollout.is_complete():
         rollout.clean_up()
     rollout.compute_status(with_progress=True)
 
 
-def _scale_up_new(rollout: Rollout) -> bool:
-    """Scale the new ReplicaSet as far as maxSurge allows; returns whether its size changes."""
+def _scale_new(rollout: Rollout) -> bool:
+    """Scale the new ReplicaSet up as far as maxSurge allows, or down if it is too large; returns whether it changes."""
     new_set = rollout.new_set
     if new_set is None:
         return False

@@ -52,7 +52,9 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
         if port is not None:  # None: the addresses of subsets without ports
             ports_of_states.append(port)
     repacked = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
-    return repacked if len(repacked) < 2 else sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
+    if len(repacked) < 2:  # the usual case, which needs no hash
+        return repacked
+    return sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
 
 
 def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:

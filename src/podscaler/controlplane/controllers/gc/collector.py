@@ -121,8 +121,8 @@ class GarbageCollector(Reconciler[Key]):
         self._update_dependent_counts(old_references, new_references)
         if event.type == "DELETED":
             self._waiting.pop(uid, None)
-            for dependent_resource, dependent in self._dependents(uid) if has_dependents else ():
-                yield dependent_resource, *selection.key_of(dependent)
+            if has_dependents:
+                yield from ((kind, *selection.key_of(dependent)) for kind, dependent in self._dependents(uid))
         else:
             if new_references:
                 self._references[uid] = new_references

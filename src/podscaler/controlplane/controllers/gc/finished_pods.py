@@ -57,6 +57,7 @@ class FinishedPods(Reconciler[str]):
         surplus = max(len(self._finished) - self._kept_pods, 0)
         oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))
         for pod_key in oldest_first[:surplus]:
+            # without a grace period, as no process of a finished pod runs
             await write_errors.ignoring_gone(self._registry.delete(PODS, *pod_key, grace_period_s=0))
             self._finished.pop(pod_key, None)
         return None
