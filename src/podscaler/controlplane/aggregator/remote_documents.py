@@ -163,6 +163,7 @@ class RemoteDocuments(Reconciler[str]):
 
         Raises NoDocument, and the errors of a connection: Unreachable, UnusableBundle, aiohttp.ClientError, OSError.
         """
+        # all endpoints of a server have the same documents
         address, *_ = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         headers = proxy_headers.user_headers(user)
         headers["Accept"] = accept

@@ -58,5 +58,5 @@ def _parse_row(row: Sequence[str], location: str) -> tuple[str, User]:
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
     if not token or not name:
         raise UsageError(f"{location}: the {'name' if token else 'token'} is empty")
-    groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []
+    groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []  # the optional fourth column
     return token, User(name, tuple(filter(None, map(str.strip, groups))), uid)

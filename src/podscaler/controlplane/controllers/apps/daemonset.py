@@ -43,7 +43,7 @@ LONGEST_REPLACEMENT_S = 900.0
 
 
 class DaemonSets(Reconciler[Key]):
-    """Reconciles DaemonSets. Keys are namespace and name."""
+    """Reconciles the DaemonSets of `registry`. Keys are namespace and name; `clock` times back-off and availability."""
 
     name = "daemonset-controller"
 

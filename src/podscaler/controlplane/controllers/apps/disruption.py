@@ -33,7 +33,7 @@ MAX_BATCH_S = 1.0
 
 
 class DisruptionBudgets(Reconciler[Key]):
-    """Reconciles PodDisruptionBudgets. Keys are namespace and name."""
+    """Reconciles the budgets of `registry`. Keys are namespace and name; `clock` times conditions and evictions."""
 
     name = "disruption-controller"
 

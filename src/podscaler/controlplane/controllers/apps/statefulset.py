@@ -37,7 +37,7 @@ STATEFUL_SETS = "statefulsets.apps"
 
 
 class StatefulSets(Reconciler[Key]):
-    """Reconciles StatefulSets. Keys are namespace and name."""
+    """Reconciles the StatefulSets of `registry`. Keys are namespace and name; `clock` is for availability."""
 
     name = "statefulset-controller"
 

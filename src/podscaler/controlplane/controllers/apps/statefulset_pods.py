@@ -35,8 +35,8 @@ def min_ready_s(stateful_set: Object) -> int:
 
 def ordinal(stateful_set: Object, pod_name: str) -> int | None:
     """The ordinal in the name of one of the set's pods, None for a name that none of them can have."""
-    set_name, dash, digits = pod_name.rpartition("-")
-    if set_name != stateful_set["metadata"]["name"] or not dash or not digits.isdecimal() or not digits.isascii():
+    set_name, _, digits = pod_name.rpartition("-")
+    if set_name != stateful_set["metadata"]["name"] or not digits.isdecimal() or not digits.isascii():
         return None
     has_leading_zero = str(int(digits)) != digits
     return None if has_leading_zero else int(digits)

@@ -301,12 +301,12 @@ class Jobs(Reconciler[Key]):
         self._set_counts(job, final_status)
         are_pods_left = tracking.has_more or final_status["terminating"] > 0
         is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
-        is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
-        if verdict is not None and is_finished:
-            self._set_final_condition(final_status, verdict)
+        final_verdict = None if are_pods_left or is_uncounted_left else verdict
+        if final_verdict is not None:
+            self._set_final_condition(final_status, final_verdict)
         await write_errors.write_status(self._registry, JOBS, {**job, "status": interim_status}, final_status)
-        if verdict is not None and is_finished:
-            self._record_end(job, final_status, verdict)
+        if final_verdict is not None:
+            self._record_end(job, final_status, final_verdict)
 
     async def _remove_finalizers(self, released: Sequence[Object]) -> None:
         """Remove the finalizer of pods. Raises StatusError if one cannot be written."""

@@ -35,7 +35,7 @@ PODS = "pods"
 
 
 class Deployments(Reconciler[Key]):
-    """Reconciles Deployments. Keys are namespace and name."""
+    """Reconciles the Deployments of `registry`. Keys are namespace and name; `clock` times conditions."""
 
     name = "deployment-controller"
 

@@ -109,17 +109,16 @@ class Rollout:
 
     def create_new(self) -> None:
         """Plan the creation of the new ReplicaSet, as large as the strategy allows."""
-        new_set = _replica_set(self.deployment)
-        revision = revisions.next_revision(self.old_sets)
-        new_set["spec"]["replicas"] = self.allowed_size(new_set)
+        new_set, revision = _new_replica_set(self.deployment), revisions.next_revision(self.old_sets)
+        name, size = new_set["metadata"]["name"], self.allowed_size(new_set)
+        new_set["spec"]["replicas"] = size
         revisions.annotate(new_set, self.deployment, revision)
         self._note_sizes(new_set)
         self.new_set = self.plan.create = new_set
         self.plan.revision = str(revision)
-        if new_set["spec"]["replicas"]:
-            name, size = new_set["metadata"]["name"], new_set["spec"]["replicas"]
+        if size:
             self.plan.events.append((name, f"Scaled up replica set {name} from 0 to {size}"))
-        self._set_progress(progress.CREATED, f'Created new replica set "{new_set["metadata"]["name"]}"')
+        self._set_progress(progress.CREATED, f'Created new replica set "{name}"')
 
     def allowed_size(self, new_set: Object) -> int:
         """The size that the new ReplicaSet may have now: in a rolling update limited by maxSurge."""
@@ -131,7 +130,7 @@ class Rollout:
         return size if addable_pods <= 0 else size + min(addable_pods, self.desired_replicas - size)
 
     def scale(self, replica_set: Object, size: int) -> bool:
-        """Plan another size for a ReplicaSet; returns False if it has that size already."""
+        """Plan another size for a ReplicaSet; returns False, and plans nothing, if it has that size already."""
         if replica_sets.size(replica_set) == size:
             return False
         self._set_size(replica_set, size)
@@ -231,7 +230,7 @@ class Rollout:
         status["conditions"] = conditions.with_condition(status.get("conditions") or [], condition)
 
 
-def _replica_set(deployment: Object) -> Object:
+def _new_replica_set(deployment: Object) -> Object:
     """The manifest of a ReplicaSet of size 0 for the Deployment's template."""
     template = deployment["spec"]["template"]
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)

@@ -32,7 +32,7 @@ _SERVICE_TIME = ""
 
 
 class EndpointController(Reconciler[Key]):
-    """Reconciles the Endpoints of Services. Keys are namespace and name of Services."""
+    """Reconciles the Endpoints in `registry`. Keys are namespace and name of Services; `clock` times Events."""
 
     name = "endpoint-controller"
 

@@ -27,7 +27,7 @@ MAX_BATCH_S = 1.0
 
 
 class EndpointSlices(Reconciler[Key]):
-    """Reconciles the EndpointSlices of Services. Keys are namespace and name of Services."""
+    """Reconciles the EndpointSlices in `registry`. Keys are namespace and name of Services; `clock` times Events."""
 
     name = "endpoint-slice-controller"
 

@@ -28,7 +28,7 @@ _SKIP_LABEL = "endpointslice.kubernetes.io/skip-mirror"
 
 
 class EndpointMirroring(Reconciler[Key]):
-    """Reconciles mirrored EndpointSlices. Keys are namespace and name of Endpoints and of their Service."""
+    """Reconciles mirrored slices. Keys are namespace and name of Endpoints and their Service; `clock` times Events."""
 
     name = "endpoint-slice-mirroring-controller"
 

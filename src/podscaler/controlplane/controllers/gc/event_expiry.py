@@ -26,7 +26,7 @@ FIRST_CHECK_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """Deletes Events `ttl_s` seconds after they were last counted. Keys are namespace and name of Events."""
+    """Deletes Events `ttl_s` seconds, by `clock`, after they were last counted. Keys are their namespace and name."""
 
     name = "event-expiry"
 
