@@ -1,8 +1,9 @@
 """`JobView`: a Job and its pods as one sync reads them, with the counts and indexes that follow from them.
 
 `jobs` makes one at the start of each sync and does not change it; `job_verdict`, `pod_templates` and `pod_tracking`
-read it. A pod is "new" if it has finished and the status neither counts nor lists it yet; it is "tracked" while it has
-the finalizer `job_pods.TRACKING_FINALIZER`. A new fact that follows from a Job and its pods: a cached property here.
+read it. A pod is "new" if it has finished and the status neither counts nor lists it (in uncountedTerminatedPods) yet;
+it is "tracked" while it has the finalizer `job_pods.TRACKING_FINALIZER`. A new fact that follows from a Job and its
+pods: a cached property here.
 
 Source: the job controller's documentation.
 """
@@ -51,7 +52,7 @@ class JobView:
         return not self.is_indexed or (index is not None and index < self.spec["completions"])
 
     def is_failed(self, pod: Object) -> bool:
-        """Whether a pod counts as failed."""
+        """Whether a pod counts as failed, as a terminating one does unless the Job replaces only failed pods."""
         return job_pods.is_failed(pod, self.job)
 
     @cached_property
