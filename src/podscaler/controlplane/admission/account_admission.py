@@ -2,7 +2,7 @@
 
 `podscaler up` calls `register`, unless there is no node (`--api-only`); from then on `Objects` calls the admission
 function before it stores a pod. A pod without serviceAccountName gets `default`, a volume `kube-api-access-x7k2p`, and
-a mount of it in every container. Another file of that volume: `_token_volume`.
+a mount of it in every container. `_token_volume` has the files of that volume.
 
 Source: kube-apiserver's admission plugin ServiceAccount. Differs: a pod may be created before the account `default` of
 its namespace, which is created shortly after the namespace; kube-apiserver returns an error until then.

@@ -2,8 +2,8 @@
 
 `apiserver.app` calls `register`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
 has the writing user. Not checked are members of system:masters (among them the control plane itself), users with the
-verb `escalate` on the role, and users with `bind` on the role of a binding. Which rules cover others:
-`auth.policy_rules`.
+verb `escalate` on the role, and users with `bind` on the role of a binding. `auth.policy_rules` decides which rules
+cover others.
 
 Source: kube-apiserver's policy-based storage of RBAC objects and its messages.
 """

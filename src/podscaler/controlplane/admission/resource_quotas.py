@@ -4,7 +4,7 @@
 validated an object and before it stores it. The new status.used of the quotas is a part of the same transaction, so
 that concurrent creates together never exceed a quota, and a write that fails later is not charged.
 `controllers.cluster.resource_quota` sets status.hard, and lowers status.used after deletions; a quota without
-status.hard refuses nothing. What the objects of a kind use: `api.kinds.policy.quota_usage`.
+status.hard refuses nothing. `api.kinds.policy.quota_usage` has what the objects of each kind use.
 
 Source: kube-apiserver's admission plugin ResourceQuota and its messages. Differs: there is no configuration of
 resources that are limited by default.

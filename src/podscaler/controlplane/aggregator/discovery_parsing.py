@@ -2,8 +2,8 @@
 
 `remote_documents` calls it; it does no I/O. Two items of an APIResourceList, {"name": "pods", "kind": "Pod", ...} and
 {"name": "pods/status", ...}, become one entry {"resource": "pods", "responseKind": {...}, "subresources":
-[{"subresource": "status", ...}]}. A subresource of an unlisted resource gets a parent with an empty kind. A new field:
-`_Resource` and `_discovery_entry`.
+[{"subresource": "status", ...}]}. A subresource of an unlisted resource gets a parent with an empty kind. A new field
+concerns `_Resource` and `_discovery_entry`.
 
 Source: kube-aggregator's conversion of an APIResourceList.
 """

@@ -2,7 +2,7 @@
 
 `availability`, `remote_documents` and `apiserver.handlers.remote_proxy` call it. There is one connection pool for each
 combination of caBundle and insecureSkipTLSVerify, closed when no APIService uses it any more. Headers name the user of
-a request (`proxy_headers`); servers trust them because of the client certificate. Another TLS setting:
+a request (`proxy_headers`); servers trust them because of the client certificate. Another TLS setting concerns
 `TLSVerification`, `_verification_of` and `_ssl_context`.
 
 Source: kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go does: the

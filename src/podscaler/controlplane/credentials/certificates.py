@@ -1,7 +1,7 @@
 """Creates the certificate authority (CA) of the control plane, the API server's certificate and client certificates.
 
 `cli.up` calls it in a thread: `ensure` keeps the files of the API server, `node_context` that of the node's endpoints,
-`ensure_client` that of a user. A further certificate: a function like these. The CA is valid for ten years and is
+`ensure_client` that of a user. A further certificate needs a function like these. The CA is valid for ten years and is
 never replaced, as kubeconfigs embed it; other certificates are renewed `RENEWAL_MARGIN` before they expire, those of
 servers also if they lack a DNS name or address.
 

@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
 `daemonset_planning.plan`; the watch events of its writes trigger the next sync. A change of what a sync plans belongs
-into `daemonset_planning`; a new count of the status: `status`.
+in `daemonset_planning`; a new count of the status: `status`.
 
 Source: documentation of DaemonSet; events are upstream's; apps/v1 DaemonSetStatus (API reference).
 """

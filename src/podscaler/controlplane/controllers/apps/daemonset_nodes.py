@@ -2,7 +2,7 @@
 
 `daemonset_planning` and `daemonset` call it. A node is eligible if it has the labels of the template's nodeSelector and
 no taint that the pods do not tolerate; daemon pods tolerate the taints of node conditions (`_CONDITION_TAINTS`). The
-functions are pure. Another rule of eligibility: `_allows_pod`.
+functions are pure. Another rule of eligibility belongs in `_allows_pod`.
 
 Source: documentation of DaemonSet ("How Daemon Pods are scheduled", "Taints and tolerations").
 Differs: the controller itself sets `spec.nodeName`; required node affinity is ignored.

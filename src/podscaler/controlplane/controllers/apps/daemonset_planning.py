@@ -4,7 +4,7 @@
 in `_plan_update`.
 
 1. An eligible node has one pod; of several pods of one template, the oldest available one stays. On other nodes none is
-   created; a pod there is deleted unless it `daemonset_nodes.may_stay`.
+   created; `daemonset_nodes.may_stay` decides whether a pod there stays.
 2. A finished pod is deleted; the next one is created when it is gone.
 3. `RollingUpdate` without surge: unavailable pods of an old template are deleted, available ones as long as no more
    than `maxUnavailable` nodes are without an available pod.

@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
 `statefulset_planning.plan`; the watch events of its writes trigger the next sync. The registry returns own writes at
-once, so a plan is never based on stale pods. A change of what a sync plans belongs into `statefulset_planning`; a new
+once, so a plan is never based on stale pods. A change of what a sync plans belongs in `statefulset_planning`; a new
 count of the status: `status`.
 
 Source: documentation of StatefulSet; events are upstream's; apps/v1 StatefulSetStatus (API reference).

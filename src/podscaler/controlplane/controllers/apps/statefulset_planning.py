@@ -1,7 +1,7 @@
 """Plans one sync of a StatefulSet: the pods to create and to delete, in order.
 
-`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object. Each rule is one function
-below; `plan` has their order.
+`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object. Each function names its
+rules; `plan` has their order.
 
 1. Finished pods are deleted, to be created again under the same name.
 2. Missing pods are created from the lowest ordinal up. With `OrderedReady` one at a time: nothing else is planned while

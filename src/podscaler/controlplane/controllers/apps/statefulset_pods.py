@@ -1,7 +1,7 @@
 """Names, ordinals, labels and manifests of the pods of a StatefulSet; `statefulset_planning` and `statefulset` call it.
 
 A pod is named `NAME-ORDINAL`, also as its hostname. The functions are pure; StatefulSets, revisions and pods are JSON
-objects with all defaults. What else identifies a pod: `identity_labels` and `new_pod`.
+objects with all defaults. `identity_labels` and `new_pod` have all that identifies a pod.
 
 Source: documentation of StatefulSet ("Pod Identity", "Start ordinal", "Pod name label", "Pod index label").
 Differs: there are no PersistentVolumes: a claim becomes an emptyDir, which is deleted with its pod.

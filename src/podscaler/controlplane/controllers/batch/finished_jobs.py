@@ -1,6 +1,6 @@
 """Deletes finished Jobs `spec.ttlSecondsAfterFinished` seconds after their end.
 
-`controller_manager.Controllers` runs it. Which Jobs expire, and when: `_expires_at_ns`.
+`controller_manager.Controllers` runs it. `_expires_at_ns` decides which Jobs expire, and when.
 Source: the TTL-after-finished controller; a Job is deleted in the foreground.
 """
 

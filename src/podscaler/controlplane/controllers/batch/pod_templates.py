@@ -1,7 +1,7 @@
 """Makes the pods that a Job creates: finalizer, and index as annotation, label, host name and environment variable.
 
-`jobs` calls `new_pod` and creates the pods that it returns. What else an index adds to a pod: `_set_index` for the
-metadata, `_indexed_spec` for the spec.
+`jobs` calls `new_pod` and creates the pods that it returns. `_set_index` adds the index to the metadata,
+`_indexed_spec` to the spec.
 
 Source: batch/v1, completionMode Indexed; KEP-3850 (failure counts by index).
 """

@@ -6,7 +6,7 @@
 2. the pods, without their finalizer
 3. the status of `count_released`, whose counters include these pods, and which no longer lists their uids
 
-Which pods are counted, and how: `_is_released` and `_counts_as_failed`. Source: KEP-2307.
+`_is_released` and `_counts_as_failed` decide which pods are counted, and how. Source: KEP-2307.
 """
 
 import copy

@@ -1,6 +1,6 @@
 """Creates the default RBAC roles and bindings and the definition of MetricSource, before the API server serves.
 
-`cli.up` awaits `ensure_policy` and `ensure_definition`. The tables of roles and bindings: `bootstrap_roles`. Rules,
+`cli.up` awaits `ensure_policy` and `ensure_definition`. `bootstrap_roles` has the tables of roles and bindings. Rules,
 subjects and labels that a stored role or binding lacks are added; those that users added are kept. A role or binding
 with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
 

@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It signs for the two signers of client
 certificates (`credentials.request_signing.SIGNERS`); a request that a signer rejects gets the condition Failed.
-Requests for other signers are left to their controllers. A new signer: `credentials.request_signing`.
+Requests for other signers are left to their controllers. Another signer belongs in `credentials.request_signing`.
 
 Source: kube-controller-manager's csrsigning and csrcleaner controllers, with their periods. Differs: nothing approves
 the requests of kubelets by itself.

@@ -1,8 +1,8 @@
 """The Deployment controller: carries out `deployment_planning.plan` for a Deployment and its ReplicaSets.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It updates ReplicaSets with their
-resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried. A change of what
-a rollout does belongs into `rollout` or `deployment_planning`.
+resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried. A change of what a
+rollout does belongs in `rollout` or `deployment_planning`.
 
 Source: documentation of Deployment; events, conditions and annotations are upstream's.
 """

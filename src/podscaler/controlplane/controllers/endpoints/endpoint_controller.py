@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`, for clients that do not read EndpointSlices;
 the control plane itself reads slices only. Endpoints of Services without a selector belong to the user. Endpoints
-without a Service are deleted, unless they are the lock of a leader election. What Endpoints contain: `endpoint_object`.
+without a Service are deleted, unless they are the lock of a leader election. `endpoint_object` has their content.
 
 Source: upstream's endpoint controller.
 """

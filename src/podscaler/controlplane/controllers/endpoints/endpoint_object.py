@@ -5,7 +5,7 @@
 2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
-Which pods are listed: `_ports_and_address`; what an address has: `endpoints.endpoint`, as slices have the same.
+`_ports_and_address` decides which pods are listed; an address is made of `endpoints.endpoint`, as in slices.
 
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """

@@ -1,7 +1,7 @@
 """The endpoint slice controller: writes the EndpointSlices of every Service with a selector from its pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
-other managers, are left alone. What a slice contains: `endpoints` and `slices`.
+other managers, are left alone. `endpoints` and `slices` have the content of a slice.
 
 Source: documentation of Service and EndpointSlice.
 """

@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; proxy, DNS and aggregation read slices only.
 Endpoints of Services with a selector, locks of leader elections, and Endpoints with the label skip-mirror are not
-mirrored. What a mirrored slice contains: `mirrored_slices`.
+mirrored. `mirrored_slices` has the content of a mirrored slice.
 
 Source: upstream's endpoint slice mirroring controller.
 """

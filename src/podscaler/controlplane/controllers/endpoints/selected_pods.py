@@ -1,8 +1,7 @@
 """Maps changes of Services and pods to the keys of the Services to sync.
 
 `endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `index_service` and
-`index_pod`, their syncs call `note` with the pods that they found. Another type of Service without endpoints:
-`selects`.
+`index_pod`, their syncs call `note` with the pods that they found. `selects` decides which Services have endpoints.
 """
 
 from collections import defaultdict

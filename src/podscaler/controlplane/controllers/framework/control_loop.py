@@ -10,8 +10,8 @@ A controller is a `Reconciler`: it has watches and a `sync`. `ControlLoop.run` r
 4. A watch that breaks (it fell behind the change log, or a handler failed) restarts with an ADDED for every object,
    after a back-off of the same kind, and every key is synced.
 
-`controlplane.controller_manager` makes the loops. A new controller: a subclass of `Reconciler`, with its name and its
-factory there.
+`controlplane.controller_manager` makes most of the loops. A new controller: a subclass of `Reconciler`, with its name
+and its factory there.
 
 Source: client-go's informers and work queues.
 """

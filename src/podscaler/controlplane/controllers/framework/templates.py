@@ -1,6 +1,6 @@
 """Creates pods from pod templates, hashes templates and compares them; the workload controllers call it.
 
-What a pod gets besides the template's fields: `pod_from`; what hashes and comparisons ignore: `_comparable`.
+`pod_from` has what a pod gets besides the template's fields, `_comparable` what hashes and comparisons ignore.
 
 Source: core/v1 PodTemplateSpec; the label `pod-template-hash` (documentation of Deployment).
 Differs: the hash is the CRC-32 of the template's canonical JSON; upstream hashes a printed Go structure. Clients rely

@@ -1,8 +1,8 @@
 """Deletes Events that were last counted an hour ago.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop` with one worker, which pauses after each
-deletion, so that a backlog after the machine was suspended does not delay other writes. Which time of an Event counts:
-`_last_seen_ns`.
+deletion, so that a backlog after the machine was suspended does not delay other writes. `_last_seen_ns` decides which
+time of an Event counts.
 
 Source: kube-apiserver's --event-ttl (one hour).
 """
