@@ -1,8 +1,7 @@
 """Sets priority and overhead of new pods from their PriorityClass and RuntimeClass (two admission plugins).
 
 `podscaler up` calls `make_system_classes` before the API server starts, and `register`; from then on `Objects` calls
-the admission functions before it stores a pod or a PriorityClass. `api.kinds.pods.pod_classes` has what a class sets in
-a pod.
+the admission functions before it stores a pod or a PriorityClass. `api.kinds.pods.pod_classes` changes the pod.
 
 Source: kube-apiserver's admission plugins Priority and RuntimeClass, and the classes that it creates at its start.
 Differs: the runtime class `simulated` needs no object.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.batch import completion_indexes
+from podscaler.controlplane.controllers.framework import selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +46,24 @@ def match(job: Object, pod: Object) -> FailureMatch:
 
 def _match_cause(rule: Object, pod: Object) -> str:
     """The first part of the message for a rule that matches; empty if it does not."""
-    full_name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-    status = pod.get("status") or {}
-    exit_code_pattern = rule.get("onExitCodes")
-    if exit_code_pattern is not None:
-        for container in [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]:
-            exit_code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
-            # as upstream, a container that runs or ended with 0 matches no rule, not even NotIn
-            if exit_code and _matches_exit_code(exit_code_pattern, container["name"], exit_code):
-                return f"Container {container['name']} for pod {full_name} failed with exit code {exit_code}"
-        return ""
-    for condition in status.get("conditions") or []:
+    if rule.get("onExitCodes") is not None:
+        return _exit_code_cause(rule["onExitCodes"], pod)
+    full_name = "/".join(selection.key_of(pod))
+    for condition in (pod.get("status") or {}).get("conditions") or []:
         for pattern in rule.get("onPodConditions") or []:
             if (condition["type"], condition["status"]) == (pattern["type"], pattern.get("status", "True")):
                 return f"Pod {full_name} has condition {condition['type']}"
+    return ""
+
+
+def _exit_code_cause(pattern: Object, pod: Object) -> str:
+    """The first part of the message for the container whose exit code matches `onExitCodes`; empty if none does."""
+    status, full_name = pod.get("status") or {}, "/".join(selection.key_of(pod))
+    for container in [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]:
+        exit_code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
+        # as upstream, a container that runs or ended with 0 matches no rule, not even NotIn
+        if exit_code and _matches_exit_code(pattern, container["name"], exit_code):
+            return f"Container {container['name']} for pod {full_name} failed with exit code {exit_code}"
     return ""
 
 

@@ -52,9 +52,8 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     succeeded_indexes = set(view.recorded_succeeded_indexes)
     released: list[Object] = []
     has_more = False
-    for pod in sorted(view.pods, key=_index_order):
-        if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
-            continue
+    releasable = [pod for pod in view.pods if job_pods.is_tracked(pod) and _is_released(view, verdict, pod)]
+    for pod in sorted(releasable, key=_index_order):
         new_index_count = len(succeeded_indexes) - len(view.recorded_succeeded_indexes)
         if len(succeeded_uids) + len(failed_uids) + new_index_count >= MAX_UNCOUNTED_PODS:
             has_more = True

@@ -71,12 +71,11 @@ def _distribute_endpoints(
             content.append(unplaced.pop(next(iter(unplaced))))
     needs_empty_slice = not endpoints  # rule 3
     for endpoint_slice, content in zip(slices, contents, strict=True):
-        if not content and not needs_empty_slice:
-            writes.delete.append(endpoint_slice)
-            continue
-        if not content:
+        if content or needs_empty_slice:
             needs_empty_slice = False
-        _update_slice(service, endpoint_slice, content, writes)
+            _update_slice(service, endpoint_slice, content, writes)
+        else:
+            writes.delete.append(endpoint_slice)
     new_endpoints = list(unplaced.values())
     while new_endpoints or needs_empty_slice:
         needs_empty_slice = False

@@ -1,8 +1,7 @@
 """Creates and deletes the pods of workload objects, with an Event for each result.
 
 The ReplicaSet, DaemonSet, StatefulSet and Job controllers call it. Creations run in batches that start small and double
-(slow start), so that a create that cannot succeed is not tried five hundred times. `_record_event` has the reasons of
-Events.
+(slow start), so that a create that cannot succeed is not tried five hundred times. `_record_event` has the Events.
 
 Source: PodControlInterface and slowStartBatch of kube-controller-manager; events are upstream's.
 """
