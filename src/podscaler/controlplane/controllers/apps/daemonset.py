@@ -98,9 +98,7 @@ class DaemonSets(Reconciler[Key]):
             facts = replace(facts, owned=ownership.controlled_by(self._registry, PODS, daemon_set))
         if not plan.ended and all(map(facts.is_available, facts.owned)):  # the failures are over
             self._reset_backoff(key)
-        stored = self._registry.find(DAEMON_SETS, *key)  # read again: `_claim_and_observe` may change `daemon_set`
-        if stored is not None:
-            await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
+        await self._write_status(key, facts)
         await self._truncate_history(facts, revision)
         if failure is not None:
             raise failure
@@ -114,6 +112,12 @@ class DaemonSets(Reconciler[Key]):
         if event.type != "DELETED":
             self._nodes[name] = daemonset_nodes.scheduling_facts(event.object)
         return [] if old_facts == self._nodes.get(name) else self._index.keys()
+
+    async def _write_status(self, key: Key, facts: DaemonSetFacts) -> None:
+        """Write the status if it changed; the object is read again, as `_claim_and_observe` may change its own copy."""
+        stored = self._registry.find(DAEMON_SETS, *key)
+        if stored is not None:
+            await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
 
     async def _claim_and_observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
         """Adopt and release pods, and ensure the revision of the template; returns the facts and that revision."""

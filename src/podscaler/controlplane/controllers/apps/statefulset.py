@@ -83,13 +83,17 @@ class StatefulSets(Reconciler[Key]):
         if not plan.is_empty:
             owned = ownership.controlled_by(self._registry, PODS, stateful_set)
             facts = replace(facts, owned=_members(stateful_set, owned))
-        stored = self._registry.find(STATEFUL_SETS, *key)  # read again: `_claim_and_observe` may change `stateful_set`
-        if stored is not None:
-            await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
+        await self._write_status(key, facts)
         await self._truncate_history(facts)
         if failure is not None:
             raise failure
         return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
+
+    async def _write_status(self, key: Key, facts: StatefulSetFacts) -> None:
+        """Write the status if it changed; the object is read again, as `_claim_and_observe` may change its own copy."""
+        stored = self._registry.find(STATEFUL_SETS, *key)
+        if stored is not None:
+            await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
 
     async def _claim_and_observe(self, stateful_set: Object) -> StatefulSetFacts:
         """Adopt, release and label pods, and ensure the revision of the template; returns the facts after that."""

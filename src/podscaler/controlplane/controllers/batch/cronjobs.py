@@ -38,12 +38,7 @@ _AFTER_ALL_TIMES = "~"
 
 
 class CronJobs(Reconciler[Key]):
-    """Reconciles CronJobs. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for the schedules.
-    """
+    """Reconciles the CronJobs of `registry`. Keys are namespace and name; `clock` is for the schedules."""
 
     name = "cronjob-controller"
 

@@ -17,12 +17,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 
 class FinishedJobs(Reconciler[Key]):
-    """Deletes finished Jobs whose time to live has passed. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for the time since the end of a Job.
-    """
+    """Deletes the Jobs of `registry` whose time to live has passed, by `clock`. Keys are namespace and name."""
 
     name = "ttl-after-finished-controller"
 

@@ -63,12 +63,7 @@ class PodFailures:
 
 
 class Jobs(Reconciler[Key]):
-    """Reconciles Jobs. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for deadlines and back-off.
-    """
+    """Reconciles the Jobs of `registry`. Keys are namespace and name; `clock` is for deadlines and back-off."""
 
     name = "job-controller"
 
