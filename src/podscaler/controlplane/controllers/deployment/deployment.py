@@ -168,7 +168,7 @@ class Deployments(Reconciler[Key]):
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:
             return
-        failed_condition = progress.progressing(
+        failed_condition = progress.progressing_condition(
             "False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns()
         )
 

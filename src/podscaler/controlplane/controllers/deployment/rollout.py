@@ -104,7 +104,7 @@ class Rollout:
         if _written_facts(self.new_set) != facts_before:
             self._plan_update(self.new_set)
         self.plan.revision = str(revisions.revision(self.new_set))
-        if progress.find_condition(self.deployment.get("status") or {}) is None:
+        if progress.find_progressing(self.deployment.get("status") or {}) is None:
             self._set_progress(progress.FOUND, f'Found new replica set "{self.new_set["metadata"]["name"]}"')
 
     def create_new(self) -> None:
@@ -222,7 +222,7 @@ class Rollout:
     def _set_progress(self, reason: str, message: str) -> None:
         """Set the condition Progressing to True with this reason, if the Deployment has a progress deadline."""
         if progress.deadline_s(self.deployment) is not None:
-            self._set_condition(progress.progressing("True", reason, message=message, now_ns=self.now_ns))
+            self._set_condition(progress.progressing_condition("True", reason, message=message, now_ns=self.now_ns))
 
     def _set_condition(self, condition: Object) -> None:
         """Set a condition in the status before this sync, which the new status is computed from."""

@@ -1,8 +1,7 @@
 """Indexes of selectors and orphans that controllers keep up to date from their watches; keys and labels of objects.
 
 `owner_index`, `apps.disruption` and the endpoint controllers look up in them which keys to sync after a change; `sync`
-reads the objects themselves from the registry. A lookup takes time in proportion to the indexed objects of one
-namespace.
+reads the objects themselves from the registry. A lookup takes time in proportion to the objects of one namespace.
 """
 
 from collections import defaultdict
