@@ -81,11 +81,11 @@ class EndpointController(Reconciler[Key]):
         trigger_time = self._earliest_new_time(key, trigger_times)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         current = self._registry.find(ENDPOINTS, *key)
-        desired = endpoint_object.desired(service, selected, current, trigger_time, self._address_caches[key])
-        if desired is not None and current is None:
-            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, desired))
-        elif desired is not None:
-            await self._registry.update(ENDPOINTS, desired)
+        changed = endpoint_object.object_to_write(service, selected, current, trigger_time, self._address_caches[key])
+        if changed is not None and current is None:
+            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, changed))
+        elif changed is not None:
+            await self._registry.update(ENDPOINTS, changed)
         self._last_times[key] = trigger_times
         return None
 

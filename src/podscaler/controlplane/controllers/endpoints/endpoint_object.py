@@ -1,4 +1,4 @@
-"""Computes the Endpoints object of a Service from its pods; `endpoint_controller` calls `desired` and writes it.
+"""Computes the Endpoints object of a Service from its pods; `endpoint_controller` calls `object_to_write`.
 
 1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
    terminating pods are in neither.
@@ -32,7 +32,7 @@ class AddressCache(endpoints.PodCache[tuple[str, Object]]):
         super().__init__(_ports_and_address)
 
 
-def desired(
+def object_to_write(
     service: Object,
     selected: Iterable[Object],
     current: Object | None,
