@@ -73,7 +73,7 @@ class Cluster:
 
     def totals(self):
         sets = self.sets.values()
-        return replica_sets.total_size(sets), replica_sets.total(sets, "availableReplicas")
+        return replica_sets.total_size(sets), replica_sets.total_count(sets, "availableReplicas")
 
 
 @settings(deadline=None, max_examples=150)

@@ -176,7 +176,7 @@ async def test_roles_made_of_others_follow(server: Running) -> None:
 def test_a_role_is_not_part_of_itself() -> None:
     """A role whose selector fits itself does not grow by its own rules."""
     own = {"aggregationRule": {"clusterRoleSelectors": [{}]}, "rules": [rule("get", "pods")]}
-    assert role_aggregation.rules_of(role("whole") | own, [role("whole") | own]) == []
+    assert role_aggregation.aggregated_rules(role("whole") | own, [role("whole") | own]) == []
 
 
 def test_rules_of_a_user() -> None:

@@ -199,7 +199,7 @@ async def test_a_backlog_of_events_is_worked_off_slowly(world):
 async def test_finished_pods_are_kept_up_to_a_number(world):
     """The oldest go; running ones do not count."""
     registry, clock = world
-    async with running(world, FinishedPods(registry, kept=2)):
+    async with running(world, FinishedPods(registry, kept_pods=2)):
         for number in range(5):
             await clock.advance(NANOSECONDS / 1e9)
             await registry.create("pods", build.pod(f"web-{number}"))
@@ -226,7 +226,7 @@ async def test_a_finished_pod_that_could_not_be_deleted_is_deleted_by_the_retry(
         await delete(*args, **options)
 
     monkeypatch.setattr(registry, "delete", delete_or_fail)
-    async with running(world, FinishedPods(registry, kept=0)):
+    async with running(world, FinishedPods(registry, kept_pods=0)):
         await registry.create("pods", build.pod("web-0"))
         status = {"phase": "Failed"}
         await registry.mutate(

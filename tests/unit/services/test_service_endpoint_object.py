@@ -72,13 +72,13 @@ ENDING["metadata"]["deletionTimestamp"] = CREATED
 )
 def test_subsets(spec, pods, subsets):
     """Each pod stands where its state puts it."""
-    made = endpoint_object.desired(service(**spec), pods, None, "")
+    made = endpoint_object.object_to_write(service(**spec), pods, None, "")
     assert made["subsets"] == subsets
 
 
 def test_metadata_of_new_endpoints():
     """The Service's name and labels, the controller's mark, and when what it shows began."""
-    made = endpoint_object.desired(service(clusterIP="None"), [], None, CREATED)
+    made = endpoint_object.object_to_write(service(clusterIP="None"), [], None, CREATED)
     assert made["metadata"] == {
         "name": "web",
         "namespace": "default",
@@ -93,10 +93,10 @@ def test_metadata_of_new_endpoints():
 
 def test_nothing_is_written_where_nothing_differs():
     """Whatever the trigger time and the annotations of others."""
-    made = endpoint_object.desired(service(), [pod("a", "127.9.1.1")], None, CREATED)
+    made = endpoint_object.object_to_write(service(), [pod("a", "127.9.1.1")], None, CREATED)
     made["metadata"]["annotations"]["mine"] = "kept"
-    assert endpoint_object.desired(service(), [pod("a", "127.9.1.1")], made, "2026-01-02T00:00:00Z") is None
-    changed = endpoint_object.desired(service(), [], made, "")
+    assert endpoint_object.object_to_write(service(), [pod("a", "127.9.1.1")], made, "2026-01-02T00:00:00Z") is None
+    changed = endpoint_object.object_to_write(service(), [], made, "")
     assert (changed["subsets"], changed["metadata"]["annotations"]) == ([], {"mine": "kept"})
 
 
@@ -112,13 +112,13 @@ def test_at_most_a_thousand_addresses(ready, waiting, kept):
     """The annotation says whether any is missing, and goes when none is."""
     pods = [pod(f"p{number:04}", f"127.9.{number // 250}.{number % 250 + 1}") for number in range(ready)]
     pods += [pod(f"w{number}", f"127.8.0.{number + 1}", ready=False) for number in range(waiting)]
-    made = endpoint_object.desired(service(), pods, None, "")
+    made = endpoint_object.object_to_write(service(), pods, None, "")
     (subset,) = made["subsets"]
     assert (len(subset["addresses"]), len(subset.get("notReadyAddresses") or [])) == kept
     mark = "endpoints.kubernetes.io/over-capacity"
     assert (made["metadata"]["annotations"].get(mark) == "truncated") == (ready + waiting > 1000)
-    assert endpoint_object.desired(service(), pods, made, "") is None
-    small = endpoint_object.desired(service(), pods[:1], made, "")
+    assert endpoint_object.object_to_write(service(), pods, made, "") is None
+    small = endpoint_object.object_to_write(service(), pods[:1], made, "")
     assert mark not in small["metadata"]["annotations"]
 
 

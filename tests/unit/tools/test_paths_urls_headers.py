@@ -30,7 +30,7 @@ CHECKED = {
     "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
     "metrics/scraped/targets.py:ScrapeTarget.url": "an address of the node's; checked annotations, escaped by yarl",
     "aggregator/availability.py:Availability._check_endpoint": "Service addresses; groups and versions are DNS names",
-    "aggregator/server_connections.py:_url": "built of parts; a path that begins with two slashes is refused",
+    "aggregator/server_connections.py:_request_url": "built of parts; a path that begins with two slashes is refused",
     "apiserver/webhooks/webhook_client.py:WebhookClient._post": "built of parts of a URL that yarl parsed and escaped",
     "apiserver/webhooks/webhook_client.py:_target": "validated (webhook_validation), parsed and escaped by yarl",
     "aggregator/proxy_headers.py:_without_hop_by_hop": "headers as aiohttp read them, without line breaks",

@@ -378,7 +378,7 @@ async def test_the_order_of_those_that_all_go_is_not_worked_out(
 ) -> None:
     """A ReplicaSet of no pods deletes 500 in a sync, in any order."""
     monkeypatch.setattr(pod_control, "BURST_PODS", 3)
-    monkeypatch.setattr(ranking, "_rank", None)
+    monkeypatch.setattr(ranking, "_with_sort_keys", None)
     registry, key = opened.registry, ("default", "web")
     sets = ReplicaSets(registry, VirtualClock())
     await registry.create("replicasets.apps", replica_set(4))

@@ -71,9 +71,9 @@ def test_whom_a_change_of_what_is_kept_concerns(
 def test_orphans_are_known_by_their_labels(keeping: OwnerIndex) -> None:
     """What a keeper may adopt: there from the start, gone once somebody keeps it."""
     selector = selection.object_selector(keeper("a", app="a"))
-    assert keeping.orphans("shop", selector) == ["lone"]
+    assert keeping.orphan_names("shop", selector) == ["lone"]
     keeping.index_dependent(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
-    assert keeping.orphans("shop", selector) == []
+    assert keeping.orphan_names("shop", selector) == []
 
 
 def test_a_keeper_that_is_gone_adopts_nothing(keeping: OwnerIndex) -> None:

@@ -205,7 +205,7 @@ def test_resumed_is_told():
     condition = {"type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused", "message": ""}
     deployment["status"]["conditions"] = [condition]
     plan = planned(deployment, [new_set(deployment, 0)])
-    assert progress.find_condition(plan.status) == {
+    assert progress.find_progressing(plan.status) == {
         "type": "Progressing",
         "status": "True",
         "lastUpdateTime": "2026-01-01T00:00:00Z",

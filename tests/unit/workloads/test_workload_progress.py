@@ -86,7 +86,7 @@ def the_set(pods, available):
 )
 def test_the_condition_follows_the_rollout(before, now, expected):
     """What `kubectl rollout status` waits for: status, reason, message and lastUpdateTime."""
-    found = progress.find_condition(judged(before, [now]))
+    found = progress.find_progressing(judged(before, [now]))
     assert (found["status"], found["reason"], found["message"]) == expected[:3]
     assert found["lastUpdateTime"] == rfc3339(expected[3])
 
@@ -94,7 +94,9 @@ def test_the_condition_follows_the_rollout(before, now, expected):
 def test_without_a_deadline_nothing_is_said():
     """A condition of earlier times goes."""
     assert (
-        progress.find_condition(judged({"conditions": [condition("X")]}, [the_set(1, 0)], progressDeadlineSeconds=None))
+        progress.find_progressing(
+            judged({"conditions": [condition("X")]}, [the_set(1, 0)], progressDeadlineSeconds=None)
+        )
         is None
     )
 

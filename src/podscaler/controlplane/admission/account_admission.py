@@ -2,7 +2,7 @@
 
 `podscaler up` calls `register`, unless there is no node (`--api-only`); from then on `Objects` calls the admission
 function before it stores a pod. A pod without serviceAccountName gets `default`, a volume `kube-api-access-x7k2p`, and
-a mount of it in every container.
+a mount of it in every container. `_token_volume` has the files of that volume.
 
 Source: kube-apiserver's admission plugin ServiceAccount. Differs: a pod may be created before the account `default` of
 its namespace, which is created shortly after the namespace; kube-apiserver returns an error until then.
@@ -21,6 +21,7 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients in a container find their token."""
 _DEFAULT_ACCOUNT = "default"
 _ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
+"""The ServiceAccount and the ConfigMap that `controllers.cluster.namespace_defaults` creates in each namespace."""
 _VOLUME_NAME_PREFIX = "kube-api-access-"
 _FILE_MODE = 0o644
 
@@ -30,12 +31,12 @@ def register(objects: Objects, random: Random) -> None:
 
     def admit(pod: Object, stored: Object | None) -> None:
         if stored is None:
-            add_account(pod, objects, random)
+            _add_account(pod, objects, random)
 
     objects.add_admission("pods", admit)
 
 
-def add_account(pod: Object, objects: Objects, random: Random) -> None:
+def _add_account(pod: Object, objects: Objects, random: Random) -> None:
     """Set the account's name and add the token volume in a new pod, in place.
 
     Raises StatusError 403 if the account does not exist.

@@ -24,10 +24,10 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
+from podscaler.controlplane.credentials.request_signing import CLIENT_SIGNER
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 
-CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 _RESOURCE = certificatesigningrequest.RESOURCE
 _USER_FIELDS = ("username", "uid", "groups", "extra")
 
@@ -35,14 +35,14 @@ _USER_FIELDS = ("username", "uid", "groups", "extra")
 def register_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
     """Register the admission of CertificateSigningRequests with `objects`."""
     objects.add_admission(_RESOURCE.key, _admit_request)
-    objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
-    objects.add_admission(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
+    objects.add_admission(f"{_RESOURCE.key}/{APPROVAL}", _signer_admission(authorizer, clock, "approve"))
+    objects.add_admission(f"{_RESOURCE.key}/status", _signer_admission(authorizer, clock, "sign"))
 
 
 def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
     """Register the admission of ClusterTrustBundles with `objects`."""
 
-    def check(new: Object, old: Object | None) -> None:
+    def admit_bundle(new: Object, old: Object | None) -> None:
         signer = clustertrustbundle.signer_of(new)
         if not signer or clustertrustbundle.validate(new, old):  # upstream checks valid bundles only
             return
@@ -50,7 +50,7 @@ def register_bundles(objects: Objects, authorizer: Authorizer) -> None:
             reason = f'user not permitted to attest for signerName "{signer}"'
             raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), reason)
 
-    objects.add_admission(clustertrustbundle.RESOURCE.key, check)
+    objects.add_admission(clustertrustbundle.RESOURCE.key, admit_bundle)
 
 
 def _admit_request(new: Object, old: Object | None) -> None:
@@ -80,10 +80,10 @@ def _organizations(encoded_request: str) -> list[str]:
     return [str(attribute.value) for attribute in attributes]
 
 
-def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
+def _signer_admission(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
     """The admission function of a subresource whose changes need `verb` on the signer; it raises StatusError 403."""
 
-    def check(new: Object, old: Object | None) -> None:
+    def admit_write(new: Object, old: Object | None) -> None:
         before, after = (old or {}).get("status") or {}, new.get("status") or {}
         is_changed = any(before.get(name) != after.get(name) for name in ("certificate", "conditions"))
         if old is None or (verb == "sign" and not is_changed):
@@ -94,7 +94,7 @@ def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[
             raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], reason)
         _set_times(after.get("conditions") or [], before.get("conditions") or [], rfc3339(clock.now_ns()))
 
-    return check
+    return admit_write
 
 
 def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
@@ -108,7 +108,9 @@ def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
 
 def _set_times(conditions: list[Object], stored_conditions: list[Object], now: str) -> None:
     """Set the missing times of conditions, in place; with the type and status of a stored one its transition time."""
-    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored_conditions}
+    stored_times = {
+        (stored.get("type"), stored.get("status")): stored.get("lastTransitionTime") for stored in stored_conditions
+    }
     for condition in conditions:
         stored_time = stored_times.get((condition.get("type"), condition.get("status")))
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now

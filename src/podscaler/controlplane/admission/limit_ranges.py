@@ -34,7 +34,7 @@ def _admit_pod(objects: Objects, pod: Object, stored: Object | None) -> None:
     for limit_range in limit_ranges:
         pod_limits.complete(pod, limit_range)
     # after all defaults are set: a default of one LimitRange must be within the limits of the others
-    messages = [text for limit_range in limit_ranges for text in pod_limits.violations(pod, limit_range)]
+    messages = [message for limit_range in limit_ranges for message in pod_limits.violations(pod, limit_range)]
     _check_no_violations(objects, _PODS, pod, messages)
 
 
@@ -48,7 +48,7 @@ def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None
     if is_deleted or Quantity.parse(str(requests.get("storage", "0"))).sign() <= 0:
         return
     limit_ranges = _limit_ranges_for(objects, claim)
-    messages = [text for limit_range in limit_ranges for text in pod_limits.claim_violations(claim, limit_range)]
+    messages = [message for limit_range in limit_ranges for message in pod_limits.claim_violations(claim, limit_range)]
     _check_no_violations(objects, _CLAIMS, claim, messages)
 
 

@@ -1,7 +1,7 @@
 """Sets priority and overhead of new pods from their PriorityClass and RuntimeClass (two admission plugins).
 
 `podscaler up` calls `make_system_classes` before the API server starts, and `register`; from then on `Objects` calls
-the admission functions before it stores a pod or a PriorityClass.
+the admission functions before it stores a pod or a PriorityClass. `api.kinds.pods.pod_classes` changes the pod.
 
 Source: kube-apiserver's admission plugins Priority and RuntimeClass, and the classes that it creates at its start.
 Differs: the runtime class `simulated` needs no object.
@@ -46,12 +46,12 @@ class _ClassReader:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._default: Object | None = None
-        self._is_cached = False
+        self._is_default_cached = False
 
     def invalidate(self, events: Iterable[StoreEvent]) -> None:
         """Invalidate the cache if the events of a commit change a PriorityClass."""
         if any(event.subject.resource == _PRIORITY_CLASSES for event in events):
-            self._is_cached = False
+            self._is_default_cached = False
 
     def find(self, resource: str, name: str) -> Object | None:
         """A class by its name, None if it does not exist."""
@@ -60,11 +60,11 @@ class _ClassReader:
 
     def default_priority(self) -> Object | None:
         """The class with globalDefault, of several the one with the lowest value; None if there is none."""
-        if not self._is_cached:
+        if not self._is_default_cached:
             stored = (entry.decode() for entry in self._objects.list(_PRIORITY_CLASSES).entries)
             defaults = [priority_class for priority_class in stored if priority_class.get("globalDefault")]
             self._default = min(defaults, key=_priority_of, default=None)
-            self._is_cached = True
+            self._is_default_cached = True
         return self._default
 
 

@@ -2,7 +2,8 @@
 
 `apiserver.app` calls `register`, which registers the check for writes of the four RBAC kinds; `registry.acting_user`
 has the writing user. Not checked are members of system:masters (among them the control plane itself), users with the
-verb `escalate` on the role, and users with `bind` on the role of a binding.
+verb `escalate` on the role, and users with `bind` on the role of a binding. `auth.policy_rules` decides which rules
+cover others.
 
 Source: kube-apiserver's policy-based storage of RBAC objects and its messages.
 """
@@ -90,9 +91,9 @@ def _describe_excess(authorizer: Authorizer, user: User, namespace: str, request
         return ""
     lines = sorted({policy_rules.format_rule(rule) for rule in policy_rules.merge_verbs(lacking)})
     groups = policy_rules.quoted(user.all_groups)
-    text = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
+    introduction = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
     resolution_errors = f"; resolution errors: [{' '.join(errors)}]" if errors else ""
-    return text + "\n".join(lines) + resolution_errors
+    return introduction + "\n".join(lines) + resolution_errors
 
 
 def _is_collector_update(new: Object, old: Object) -> bool:

@@ -4,7 +4,7 @@
 validated an object and before it stores it. The new status.used of the quotas is a part of the same transaction, so
 that concurrent creates together never exceed a quota, and a write that fails later is not charged.
 `controllers.cluster.resource_quota` sets status.hard, and lowers status.used after deletions; a quota without
-status.hard refuses nothing.
+status.hard refuses nothing. `api.kinds.policy.quota_usage` has what the objects of each kind use.
 
 Source: kube-apiserver's admission plugin ResourceQuota and its messages. Differs: there is no configuration of
 resources that are limited by default.
@@ -35,24 +35,24 @@ class QuotaAdmission:
     """Finds the quotas of a namespace, and charges them.
 
     Args:
-        keys: the stored quotas, as `namespace/name`.
+        quota_keys: the stored quotas, as `namespace/name`.
     """
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    def __init__(self, quota_keys: Iterable[str]) -> None:
         self._names: dict[str, set[str]] = {}
         """The names of the quotas of each namespace that has some."""
-        for key in keys:
-            self._add(key)
+        for key in quota_keys:
+            self._add_quota(key)
 
     def index(self, events: Iterable[StoreEvent]) -> None:
-        """Add and remove quotas after a commit."""
+        """Add and remove the quotas that the events of a commit concern."""
         for event in events:
             if event.subject.resource != QUOTAS:
                 continue
             if event.entry is not None:
-                self._add(event.subject.key)
+                self._add_quota(event.subject.key)
             else:
-                self._remove(event.subject.key)
+                self._remove_quota(event.subject.key)
 
     def charge(self, transaction: Transaction, resource: Resource, new: Object, old: Object | None) -> None:
         """Add what a write uses to the quotas of its namespace. Raises StatusError 403.
@@ -106,23 +106,25 @@ class QuotaAdmission:
         tracked, scopes = evaluator.tracked_names(hard), quota_usage.scope_requirements(quota)
         if not tracked or not _is_in_scopes(evaluator, scopes, new):
             return None
-        requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
         reason = _uncharged_reason(quota["metadata"]["name"], evaluator, tracked, used, new)
-        if not reason and old is not None and _is_in_scopes(evaluator, scopes, old):
-            requested = quota_usage.increased_amounts(requested, evaluator.usage(old, now_ns))
-        requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
+        if reason:
+            raise api_errors.forbidden(resource, api_errors.name_at_admission(new), reason)
+        added_usage: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
+        if old is not None and _is_in_scopes(evaluator, scopes, old):
+            added_usage = quota_usage.increased_amounts(added_usage, evaluator.usage(old, now_ns))
+        requested = {counted: amount for counted, amount in added_usage.items() if counted in hard and amount.sign()}
         after = quota_usage.add_amounts(used, requested)
-        reason = reason or _excess_reason(quota["metadata"]["name"], requested, after, used, hard)
+        reason = _excess_reason(quota["metadata"]["name"], requested, after, used, hard)
         if reason:
             raise api_errors.forbidden(resource, api_errors.name_at_admission(new), reason)
         return after if requested else None
 
-    def _add(self, key: str) -> None:
+    def _add_quota(self, key: str) -> None:
         """Note a stored quota; `key` is `namespace/name`."""
         namespace, _, name = key.partition("/")
         self._names.setdefault(namespace, set()).add(name)
 
-    def _remove(self, key: str) -> None:
+    def _remove_quota(self, key: str) -> None:
         """Forget a deleted quota; `key` is `namespace/name`."""
         namespace, _, name = key.partition("/")
         names = self._names.get(namespace, set())

@@ -1,7 +1,7 @@
 """Wires the aggregation layer: the index, connections and control loops for API groups that other servers serve.
 
 `podscaler.cli.up.control_plane` creates and runs one `Aggregation`; `apiserver.handlers.remote_proxy` sends requests by
-it, and `apiserver.discovery` reads its documents.
+it, and `apiserver.discovery` reads its documents. A further controller: a control loop in `Aggregation.run`.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 
 `aggregation_layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices, such as
 `v1beta1.metrics.k8s.io`. An APIService is checked when it, its Service or the EndpointSlices of that Service change,
-and periodically; after a failure with exponential backoff. A check is a GET of the path of the group and version.
+and periodically; after a failure with exponential backoff. A check is a GET of the path of the group and version. A new
+reason of the condition: a case in `_check_remote`.
 
 Source: kube-aggregator's availability controllers, with their reasons, messages and times.
 """
@@ -90,7 +91,7 @@ class Availability(Reconciler[str]):
             self._backoff.succeeded(key)
             return None
         remote = remote_versions.parse_api_service(api_service)
-        state = _LOCAL_STATE if remote is None else await self._check(remote)
+        state = _LOCAL_STATE if remote is None else await self._check_remote(remote)
         if state is not None:
             await self._write_condition(key, api_service["spec"], state)
         if remote is None:
@@ -100,7 +101,7 @@ class Availability(Reconciler[str]):
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
 
-    async def _check(self, remote: Remote) -> _ConditionState | None:
+    async def _check_remote(self, remote: Remote) -> _ConditionState | None:
         """The state of the condition; None (no change, as kube-aggregator) if the caBundle holds no certificates."""
         namespace, name = remote.namespace, remote.service
         service_text = f'service/{name} in "{namespace}"'

@@ -1,7 +1,7 @@
 """Words network and TLS errors as Go's network stack does, as users of Kubernetes know these messages.
 
 The proxies of `apiserver.handlers`, `webhook_client` and `availability` call it: a refused connection becomes
-"dial tcp 127.5.1.2:443: connect: connection refused".
+"dial tcp 127.5.1.2:443: connect: connection refused". A new kind of error: a case in `go_message`.
 
 Source: messages of kube-apiserver v1.37. Differs: the names that a certificate is valid for are not listed.
 """

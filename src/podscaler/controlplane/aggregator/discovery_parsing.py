@@ -2,7 +2,8 @@
 
 `remote_documents` calls it; it does no I/O. Two items of an APIResourceList, {"name": "pods", "kind": "Pod", ...} and
 {"name": "pods/status", ...}, become one entry {"resource": "pods", "responseKind": {...}, "subresources":
-[{"subresource": "status", ...}]}. A subresource of an unlisted resource gets a parent with an empty kind.
+[{"subresource": "status", ...}]}. A subresource of an unlisted resource gets a parent with an empty kind. A new field
+concerns `_Resource` and `_discovery_entry`.
 
 Source: kube-aggregator's conversion of an APIResourceList.
 """
@@ -80,12 +81,12 @@ def from_resource_list(body: bytes) -> list[Object]:
         msgspec.MsgspecError: the document is invalid.
     """
     resources = msgspec.json.decode(body, type=_ResourceList).resources or []
-    entries = {listed.name: _discovery_entry(listed) for listed in resources if "/" not in listed.name}
-    for listed in resources:
-        name, slash, subresource = listed.name.partition("/")
+    entries = {item.name: _discovery_entry(item) for item in resources if "/" not in item.name}
+    for item in resources:
+        name, slash, subresource = item.name.partition("/")
         if slash:
-            parent = entries.setdefault(name, _parent_without_kind(name, listed))
-            entry = {"subresource": subresource, "responseKind": _response_kind(listed), "verbs": listed.verbs or []}
+            parent = entries.setdefault(name, _parent_without_kind(name, item))
+            entry = {"subresource": subresource, "responseKind": _response_kind(item), "verbs": item.verbs or []}
             parent.setdefault("subresources", []).append(entry)
     return list(entries.values())
 

@@ -1,7 +1,8 @@
 """Reads the discovery and OpenAPI documents of other API servers, every minute, for this server's own discovery.
 
 `aggregation_layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices, such as
-`v1beta1.metrics.k8s.io`. If a server does not respond, its last documents stay and count as stale.
+`v1beta1.metrics.k8s.io`. If a server does not respond, its last documents stay and count as stale. A new document: a
+field of `RemoteDiscovery`, which `_read_version` fills in.
 
 Source: kube-aggregator's discovery manager (`/apis` in the aggregated form, else the list of the group and version) and
 its OpenAPI v3 aggregator.
@@ -101,11 +102,11 @@ class RemoteDocuments(Reconciler[str]):
         """
         version, _, group = key.partition(".")
         remote = self._remotes.find(group, version)
-        self._store(key, await self._read_version(remote) if remote is not None else None)
+        self._replace_documents(key, await self._read_version(remote) if remote is not None else None)
         await self._connections.keep_only(self._remotes.all())
         return READ_PERIOD_S if remote is not None else None
 
-    def _store(self, key: str, documents: RemoteDiscovery | None) -> None:
+    def _replace_documents(self, key: str, documents: RemoteDiscovery | None) -> None:
         """Replace the documents of a server; a new generation begins if they differ."""
         if self._documents.get(key) == documents:
             return
@@ -162,6 +163,7 @@ class RemoteDocuments(Reconciler[str]):
 
         Raises NoDocument, and the errors of a connection: Unreachable, UnusableBundle, aiohttp.ClientError, OSError.
         """
+        # all endpoints of a server have the same documents
         address, *_ = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         headers = proxy_headers.user_headers(user)
         headers["Accept"] = accept

@@ -2,7 +2,7 @@
 
 `apiserver.dispatch` reads it for every request, by `ServerContext.remote_of`: is apps/v1 served here, or is the request
 to be proxied? The index is updated by the commits of APIServices, so that an APIService takes effect when reads return
-it.
+it. Another field of an APIService: an attribute of `Remote`, which `parse_api_service` sets.
 
 Source: kube-aggregator: spec and condition of an APIService decide, nothing else.
 """

@@ -2,7 +2,8 @@
 
 `availability`, `remote_documents` and `apiserver.handlers.remote_proxy` call it. There is one connection pool for each
 combination of caBundle and insecureSkipTLSVerify, closed when no APIService uses it any more. Headers name the user of
-a request (`proxy_headers`); servers trust them because of the client certificate.
+a request (`proxy_headers`); servers trust them because of the client certificate. Another TLS setting concerns
+`TLSVerification`, `_verification_of` and `_ssl_context`.
 
 Source: kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go does: the
 common name of a certificate is no host name, and every certificate of the bundle is trusted.
@@ -77,7 +78,7 @@ class APIServerConnections:
             aiohttp.ClientError, OSError: the server cannot be reached or verified, or does not speak HTTP.
             TimeoutError: it does not accept the connection in time.
         """
-        url = _url(address, path)
+        url = _request_url(address, path)
         session = await self._session_for(remote)
         options: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies_certificate else {}
         return await session.request(
@@ -112,7 +113,7 @@ class APIServerConnections:
         return session
 
 
-def _url(address: Address, path_and_query: str) -> URL:
+def _request_url(address: Address, path_and_query: str) -> URL:
     """The URL of an escaped path and query at `address`, made of its parts. Raises ValueError as `send`."""
     (host, port), (path, _, query) = address, path_and_query.partition("?")
     if not path.startswith("/") or path.startswith("//"):

@@ -108,8 +108,9 @@ class AccountTokens:
         self._find = find
         self._clock = clock
         self._headers = {"kid": key.public_jwk["kid"]}
-        self._public = key.private.public_key()
+        self._public_key = key.private.public_key()
         self._claims: LRU[bytes, dict[str, Any]] = LRU(_CACHED_TOKENS)
+        """The claims of tokens with a valid signature, by the digest of the token."""
 
     @property
     def key_set(self) -> Object:
@@ -122,12 +123,12 @@ class AccountTokens:
         now_s = self._clock.now_ns() // NANOSECONDS
         bindings: dict[str, Any] = {"namespace": metadata["namespace"]}
         for kind in sorted(terms.bound):
-            bindings[kind] = _reference(terms.bound[kind])
-        bindings["serviceaccount"] = _reference(account)
+            bindings[kind] = _name_and_uid(terms.bound[kind])
+        bindings["serviceaccount"] = _name_and_uid(account)
         lifetime_s = terms.lifetime_s
         is_for_this_server = bool(set(terms.audiences) & set(DEFAULT_AUDIENCES))
         if lifetime_s == POD_TOKEN_LIFETIME_S and "pod" in terms.bound and is_for_this_server:
-            bindings["warnafter"] = now_s + lifetime_s
+            bindings["warnafter"] = now_s + lifetime_s  # when clients should have read the file again
             lifetime_s = EXTENDED_LIFETIME_S
         claims = {
             "aud": list(terms.audiences),
@@ -178,7 +179,7 @@ class AccountTokens:
         if not common:
             token_audiences, expected = quoted(claims.get("aud") or ()), quoted(audiences)
             return TokenRejection(f"token audiences {token_audiences} is invalid for the target audiences {expected}")
-        return self._find_rejection(claims) or AuthenticatedUser(_user(claims), common)
+        return self._find_rejection(claims) or AuthenticatedUser(_user_of_claims(claims), common)
 
     def _verify_signature(self, token: str) -> dict[str, Any] | TokenRejection | None:
         """The claims of a token with a valid signature, cached by its digest; other results as of `user_of_token`."""
@@ -192,7 +193,7 @@ class AccountTokens:
         except (jwt.InvalidTokenError, UnicodeError):
             return None
         try:
-            claims = jwt.decode(token, self._public, algorithms=[ALGORITHM], options=_DECODE_OPTIONS)
+            claims = jwt.decode(token, self._public_key, algorithms=[ALGORITHM], options=_DECODE_OPTIONS)
         except jwt.InvalidTokenError:
             return INVALID_TOKEN
         self._claims.put(digest, claims)
@@ -227,12 +228,12 @@ class AccountTokens:
         return deletion_time is not None and instants.parse(deletion_time) // NANOSECONDS + _DELETION_LEEWAY_S < now_s
 
 
-def _reference(obj: Object) -> dict[str, str]:
+def _name_and_uid(obj: Object) -> dict[str, str]:
     """Name and uid of an object, as the claim `kubernetes.io` has them."""
     return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
 
 
-def _user(claims: Mapping[str, Any]) -> User:
+def _user_of_claims(claims: Mapping[str, Any]) -> User:
     """The user of a token: its service account; `extra` names the token and the pod and node that it is bound to."""
     bindings = claims[KUBERNETES_CLAIM]
     extra = {f"{_EXTRA_PREFIX}/credential-id": [f"JTI={claims['jti']}"]}

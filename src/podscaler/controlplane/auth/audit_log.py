@@ -2,7 +2,7 @@
 
 `apiserver.audit` adds events (audit.k8s.io/v1 Event); `podscaler up` creates, runs and closes the log. While the disk
 is slower than the requests, `add` waits: requests become slower, no event is lost. After a write error the number of
-lost events is logged, and later events are written again.
+lost events is logged, and later events are written again. Another destination: a `write` function in `open_log`.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 Static tokens are the admin's and those of the token file (`token_file`). `podscaler up` calls `ensure_token` in a
 thread for the admin's token; `apiserver.auth_filter` and `kubelet.server.node_access` call `Authenticator` and
 `user_of_certificate` for every request, `apiserver.handlers.reviews` for token reviews. A new credential: a method
-here, and its call in the first two modules.
+here, and its call in `auth_filter` and `node_access`.
 """
 
 import hmac

@@ -106,14 +106,14 @@ def forbidden(user: User, attributes: Attributes, reason: str = "") -> StatusErr
     verb, group, resource, name = attributes.verb, attributes.group, attributes.resource, attributes.name
     ending = f": {reason}" if reason else ""
     if not resource:
-        text = f"forbidden: User {quoting.quoted(user.name)} cannot {verb} path {quoting.quoted(attributes.path)}"
-        return StatusError(text + ending, code=403, reason="Forbidden", details={})
+        message = f"forbidden: User {quoting.quoted(user.name)} cannot {verb} path {quoting.quoted(attributes.path)}"
+        return StatusError(message + ending, code=403, reason="Forbidden", details={})
     full_resource = f"{resource}/{attributes.subresource}" if attributes.subresource else resource
     subject = f"{resource}.{group}" if group else resource
     if name:
         subject += f" {quoting.quoted(name)}"
     scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
     action = f'cannot {verb} resource "{full_resource}" in API group "{group}" {scope}'
-    text = f'{subject} is forbidden: User "{user.name}" {action}'
+    message = f'{subject} is forbidden: User "{user.name}" {action}'
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource)) if value}
-    return StatusError(text + ending, code=403, reason="Forbidden", details=details)
+    return StatusError(message + ending, code=403, reason="Forbidden", details=details)

@@ -4,7 +4,7 @@
 rights. Constrained: the verb `impersonate-on:MODE:VERB` on the resource of the request, and `impersonate:MODE` on each
 part (user name, groups, uid, extra) of the impersonated user. Legacy: the verb `impersonate` on each part. With
 `Impersonate-User: jane` and `Impersonate-Group: devs` that is `impersonate` on users/jane and on groups/devs. The error
-is the first one of the most specific mode.
+is the first one of the most specific mode. A new mode: `_modes`, and what it requires in `_required_permissions`.
 
 Source: User Impersonation (Kubernetes documentation), KEP-5284; tests/conformance/golden/errors.jsonl.
 """
@@ -24,6 +24,7 @@ _AUTHENTICATION_GROUP = "authentication.k8s.io"
 _EXTRA_PREFIX = "impersonate-extra-"
 
 _NODE_NAME_EXTRA = "authentication.kubernetes.io/node-name"
+"""The key of `User.extra` with the node of a service account's pod (`account_tokens` sets it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
     if not (groups or uid or extra):
         return None
     shown = f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{_go_texts(groups)}, Extra:{_go_extra(extra)}}}'
-    text = f"requested {shown} without impersonating a user name"
-    raise StatusError(text, code=400, reason="BadRequest")
+    message = f"requested {shown} without impersonating a user name"
+    raise StatusError(message, code=400, reason="BadRequest")
 
 
 def impersonate(impersonated: User, user: User, request: Attributes, authorizer: Authorizer) -> User:

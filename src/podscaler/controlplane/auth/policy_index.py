@@ -3,7 +3,8 @@
 `cli.up` and `apiserver.app` call `watch_policy`, which fills an index from the stored objects and updates it with every
 commit; `authorizer` reads it for every request, in time proportional to the rules of the user's own bindings. Access
 reviews and `admission.rbac_escalation` read all rules of a user. ClusterRoleBindings apply everywhere, RoleBindings in
-their namespace; a binding to a missing role grants nothing and is reported as an error.
+their namespace; a binding to a missing role grants nothing and is reported as an error. Another kind of subject:
+`_parse_subject` and `_grant_reason`.
 
 Source: kube-apiserver's RBAC rule resolver.
 """
@@ -94,7 +95,8 @@ class PolicyIndex:
     def grants(self, user: User, namespace: str) -> Iterator[RoleGrant]:
         """The grants of `user` and its groups: cluster-wide, then (unless it is empty) in `namespace`."""
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
-        for binding_namespace in ("", namespace) if namespace else ("",):
+        binding_namespaces = ("", namespace) if namespace else ("",)
+        for binding_namespace in binding_namespaces:
             for subject in subjects:
                 grants = self._grants.get((binding_namespace, subject))
                 if grants is not None:
@@ -103,7 +105,7 @@ class PolicyIndex:
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """All rules of `user` in a namespace (empty: cluster-wide), and an error for each missing role."""
         rules: list[PolicyRule] = []
-        errors: dict[str, None] = {}
+        errors: dict[str, None] = {}  # each message once, in order
         for grant in self.grants(user, namespace):
             role_rules = self._roles.get(grant.role)
             if role_rules is None:
@@ -123,7 +125,7 @@ class PolicyIndex:
             if subject_key is None:
                 continue
             scope = (entry.namespace, subject_key)
-            grant = RoleGrant(role, _reason(binding, subject, entry.namespace))
+            grant = RoleGrant(role, _grant_reason(binding, subject, entry.namespace))
             self._grants.setdefault(scope, {}).setdefault(entry.key, grant)
             scopes[scope] = None
         self._scopes_by_binding[entry.resource, entry.key] = list(scopes)
@@ -145,7 +147,7 @@ def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None
     return ("User", users.account_name(owner, name)) if kind == "ServiceAccount" and owner else None
 
 
-def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
+def _grant_reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
     """The reason of a grant: `RoleBinding "read/default" of Role "reader" to User "jane"`."""
     reference, name = binding.get("roleRef") or {}, binding["metadata"]["name"]
     full_name, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")

@@ -91,23 +91,26 @@ EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((A
 
 def find_uncovered(granted: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
     """The parts of `requested` that `granted` does not cover; a part has one verb and one resource, name or URL."""
-    parts = [part for rule in requested for part in _split(rule)]
+    parts = [part for rule in requested for part in _split_rule(rule)]
     return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in granted)]
 
 
-def _split(rule: PolicyRule) -> Iterator[PolicyRule]:
+def _split_rule(rule: PolicyRule) -> Iterator[PolicyRule]:
     """The rules with one verb and one resource, name or URL that together allow the same as `rule`."""
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
                 single = PolicyRule((verb,), groups=(group,), resources=(resource,))
-                yield from (replace(single, names=(name,)) for name in rule.names) if rule.names else (single,)
+                if rule.names:
+                    yield from (replace(single, names=(name,)) for name in rule.names)
+                else:
+                    yield single
     for url in rule.urls:
         yield from (PolicyRule((verb,), urls=(url,)) for verb in rule.verbs)
 
 
 def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
-    """Whether `rule` allows everything that `part` (one of `_split`) allows."""
+    """Whether `rule` allows everything that `part` (one of `_split_rule`) allows."""
     if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
         return False
     if part.urls:

@@ -1,7 +1,7 @@
 """Reads users of the API server from a static token file (`podscaler up --token-auth-file`).
 
 `podscaler up` calls `read` in a thread, once at the start. The file is CSV with a user in each line: token, name, uid
-and optionally the groups, separated by commas and therefore quoted.
+and optionally the groups, separated by commas and therefore quoted; `_parse_row` reads it.
 
     31ada4fd-adec-460c-809a-9e56ceb75269,viewer,1001,"viewers,auditors"
 
@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, User]:
     for line_number, row in enumerate(csv.reader(_lines(path, content)), start=1):
         if not row:
             continue
-        token, user = _user(row, f"{path}, line {line_number}")
+        token, user = _parse_row(row, f"{path}, line {line_number}")
         if token in users:
             raise UsageError(f"{path}, line {line_number}: this token is another user's already")
         users[token] = user
@@ -51,12 +51,12 @@ def _lines(path: Path, content: bytes) -> list[str]:
         raise UsageError(f"{path} is no text in UTF-8") from error
 
 
-def _user(row: Sequence[str], location: str) -> tuple[str, User]:
+def _parse_row(row: Sequence[str], location: str) -> tuple[str, User]:
     """The token and user of a row. Raises UsageError."""
     if len(row) < COLUMNS_MIN:
         raise UsageError(f"{location}: expected a token, a user name and a uid, separated by commas")
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
     if not token or not name:
         raise UsageError(f"{location}: the {'name' if token else 'token'} is empty")
-    groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []
+    groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []  # the optional fourth column
     return token, User(name, tuple(filter(None, map(str.strip, groups))), uid)

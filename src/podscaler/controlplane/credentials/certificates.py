@@ -1,8 +1,9 @@
 """Creates the certificate authority (CA) of the control plane, the API server's certificate and client certificates.
 
 `cli.up` calls it in a thread: `ensure` keeps the files of the API server, `node_context` that of the node's endpoints,
-`ensure_client` that of a user. The CA is valid for ten years and is never replaced, as kubeconfigs embed it; other
-certificates are renewed `RENEWAL_MARGIN` before they expire, those of servers also if they lack a DNS name or address.
+`ensure_client` that of a user. A further certificate needs a function like these. The CA is valid for ten years and is
+never replaced, as kubeconfigs embed it; other certificates are renewed `RENEWAL_MARGIN` before they expire, those of
+servers also if they lack a DNS name or address.
 
 Source: RFC 5280; the DNS names are those by which pods of a cluster reach the API server.
 """
@@ -86,7 +87,7 @@ class CertifiedKey:
 
     def pem(self) -> bytes:
         """Both, as PEM."""
-        return _key_pem(self.key) + _pem(self.certificate)
+        return _key_pem(self.key) + _certificate_pem(self.certificate)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -96,7 +97,7 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def _certificate_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
@@ -120,10 +121,10 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is None or not _is_current_server(stored, authority, names, now):
-        secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
-    return Certificates(_pem(authority.certificate), path)
+        secret_files.write(path, _new_server(_common_name("kube-apiserver"), authority, names, now).pem())
+    return Certificates(_certificate_pem(authority.certificate), path)
 
 
 def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> ssl.SSLContext:
@@ -142,11 +143,11 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     authority = _ensure_authority(folder / "ca.pem", now)
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is None or not _is_current_server(stored, authority, names, now):
         subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
-    return Certificates(_pem(authority.certificate), path).server_context()
+    return Certificates(_certificate_pem(authority.certificate), path).server_context()
 
 
 def kubelet_client_context(folder: Path, *, now_ns: int) -> ssl.SSLContext:
@@ -187,7 +188,7 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     builder = _builder(_subject(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
     builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
-    return ClientPair(_pem(certificate), _key_pem(key))
+    return ClientPair(_certificate_pem(certificate), _key_pem(key))
 
 
 def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
@@ -197,10 +198,10 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
     """
     now = utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
-    stored = _load(path)
+    stored = _load_pair(path)
     subject = _subject(name, groups)
     if stored is not None and _is_current(stored, authority, now) and stored.certificate.subject == subject:
-        return ClientPair(_pem(stored.certificate), _key_pem(stored.key))
+        return ClientPair(_certificate_pem(stored.certificate), _key_pem(stored.key))
     created = new_client(path.parent, name, groups, now_ns=now_ns)
     secret_files.write(path, created.key_pem + created.certificate_pem)
     return created
@@ -212,7 +213,7 @@ def authority_of(folder: Path, *, now_ns: int) -> bytes:
     Raises UsageError if the file cannot be read or written, or holds no key and certificate.
     """
     authority = _ensure_authority(folder / "ca.pem", utc(now_ns))
-    return _pem(authority.certificate)
+    return _certificate_pem(authority.certificate)
 
 
 def signing_authority(folder: Path, *, now_ns: int) -> CertifiedKey:
@@ -225,7 +226,7 @@ def signing_authority(folder: Path, *, now_ns: int) -> CertifiedKey:
 
 def _ensure_authority(path: Path, now: datetime) -> CertifiedKey:
     """The CA in the file `path`, which is created if it is missing. Raises UsageError."""
-    stored = _load(path)
+    stored = _load_pair(path)
     if stored is not None:
         return stored
     created = _new_authority(now)
@@ -233,7 +234,7 @@ def _ensure_authority(path: Path, now: datetime) -> CertifiedKey:
     return created
 
 
-def _load(path: Path) -> CertifiedKey | None:
+def _load_pair(path: Path) -> CertifiedKey | None:
     """The key and certificate in a file, None if the file does not exist. Raises UsageError."""
     content = secret_files.read(path)
     if content is None:
@@ -276,7 +277,8 @@ def _subject(name: str, groups: Sequence[str]) -> x509.Name:
 def _new_authority(now: datetime) -> CertifiedKey:
     """A new key with its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")  # random: `_is_current` compares names of CAs
+    random_suffix = f"{x509.random_serial_number() % 16**8:08x}"  # `_is_current` compares the names of authorities
+    name = _common_name(f"podscaler-{random_suffix}")
     builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
@@ -313,7 +315,7 @@ def _add_end_entity_usage(builder: x509.CertificateBuilder, usage: x509.ObjectId
     return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
-def _name(common_name: str) -> x509.Name:
+def _common_name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

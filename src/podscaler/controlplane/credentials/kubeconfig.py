@@ -1,6 +1,7 @@
 """Builds and writes the kubeconfig files with which kubectl and the autoscaler reach the control plane.
 
-`cli.up` calls it in a thread. The files hold credentials: they are written with mode 0600.
+`cli.up` calls it in a thread. The files hold credentials: they are written with mode 0600. Another credential needs a
+function beside `certificate_document`.
 """
 
 import base64

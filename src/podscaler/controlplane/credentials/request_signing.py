@@ -23,10 +23,11 @@ from podscaler.controlplane.credentials import certificates
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SIGNERS: Final = frozenset({CLIENT_SIGNER, KUBELET_CLIENT_SIGNER})
-"""Another signer: a constant, and its checks in `rejection`."""
+"""Another signer: a constant, and a function with its checks, which `rejection` calls."""
 CLIENT_AUTH: Final = "client auth"
 SIGNATURE: Final = "digital signature"
 ENCIPHERMENT: Final = "key encipherment"
+"""Usages that a request may name in `spec.usages`."""
 LIFE_MAX: Final = timedelta(days=365)
 LIFE_MIN: Final = timedelta(minutes=10)
 SHORT_LIFE: Final = timedelta(hours=8)
@@ -50,12 +51,19 @@ def rejection(signer: str, request: x509.CertificateSigningRequest, usages: Sequ
         request: the parsed PKCS #10 request.
         usages: spec.usages of the CertificateSigningRequest.
     """
-    if signer == CLIENT_SIGNER:
-        unknown = [usage for usage in usages if usage not in (SIGNATURE, ENCIPHERMENT, CLIENT_AUTH)]
-        if unknown:
-            return f"invalid usage for client certificate: {unknown[0]}"
-        return "" if CLIENT_AUTH in usages else f"missing required usage for client certificate: {CLIENT_AUTH}"
-    # the rest is for KUBELET_CLIENT_SIGNER
+    return _client_rejection(usages) if signer == CLIENT_SIGNER else _kubelet_rejection(request, usages)
+
+
+def _client_rejection(usages: Sequence[str]) -> str:
+    """Why CLIENT_SIGNER does not sign a request with these usages; empty if it does."""
+    unknown = [usage for usage in usages if usage not in (SIGNATURE, ENCIPHERMENT, CLIENT_AUTH)]
+    if unknown:
+        return f"invalid usage for client certificate: {unknown[0]}"
+    return "" if CLIENT_AUTH in usages else f"missing required usage for client certificate: {CLIENT_AUTH}"
+
+
+def _kubelet_rejection(request: x509.CertificateSigningRequest, usages: Sequence[str]) -> str:
+    """Why KUBELET_CLIENT_SIGNER does not sign a request; empty if it does."""
     if _subject_values(request, NameOID.ORGANIZATION_NAME) != [certificates.NODES]:
         return "subject organization is not system:nodes"
     for name_type, title in _TITLES_OF_NAME_TYPES.items():

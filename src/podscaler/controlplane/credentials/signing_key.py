@@ -1,6 +1,7 @@
 """Creates and loads the private key that signs service account tokens (JSON Web Tokens), in a file with mode 0600.
 
-`cli.up` calls `ensure` in a thread; `auth.account_tokens` signs and verifies with the key.
+`cli.up` calls `ensure` in a thread; `auth.account_tokens` signs and verifies with the key. Another algorithm concerns
+`ALGORITHM`, `generate`, `public_jwk` and the check in `ensure`.
 
 Source: RFC 7517, RFC 7518 (ES256), RFC 7638 for the key's id.
 """

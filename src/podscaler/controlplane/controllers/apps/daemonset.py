@@ -1,7 +1,8 @@
 """The DaemonSet controller: one pod of the template on every eligible node, and the status.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
-`daemonset_planning.plan`; the watch events of its writes trigger the next sync.
+`daemonset_planning.plan`; the watch events of its writes trigger the next sync. A change of what a sync plans belongs
+in `daemonset_planning`; a new count of the status: `status`.
 
 Source: documentation of DaemonSet; events are upstream's; apps/v1 DaemonSetStatus (API reference).
 """
@@ -42,7 +43,7 @@ LONGEST_REPLACEMENT_S = 900.0
 
 
 class DaemonSets(Reconciler[Key]):
-    """Reconciles DaemonSets. Keys are namespace and name."""
+    """Reconciles the DaemonSets of `registry`. Keys are namespace and name; `clock` times back-off and availability."""
 
     name = "daemonset-controller"
 
@@ -85,7 +86,7 @@ class DaemonSets(Reconciler[Key]):
             self._reset_backoff(key)
             return None
         try:
-            facts, revision = await self._observe(daemon_set)
+            facts, revision = await self._claim_and_observe(daemon_set)
         except StatusError as error:
             if write_errors.is_namespace_terminating(error):
                 return None
@@ -95,11 +96,9 @@ class DaemonSets(Reconciler[Key]):
         failure = await self._carry_out(plan, daemon_set, revision)
         if not plan.is_empty:
             facts = replace(facts, owned=ownership.controlled_by(self._registry, PODS, daemon_set))
-        if not plan.ended and all(map(facts.is_available, facts.owned)):
+        if not plan.ended and all(map(facts.is_available, facts.owned)):  # the failures are over
             self._reset_backoff(key)
-        stored = self._registry.find(DAEMON_SETS, *key)  # `_observe` may have changed the status of `daemon_set`
-        if stored is not None:
-            await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
+        await self._write_status(key, facts)
         await self._truncate_history(facts, revision)
         if failure is not None:
             raise failure
@@ -114,11 +113,17 @@ class DaemonSets(Reconciler[Key]):
             self._nodes[name] = daemonset_nodes.scheduling_facts(event.object)
         return [] if old_facts == self._nodes.get(name) else self._index.keys()
 
-    async def _observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
+    async def _write_status(self, key: Key, facts: DaemonSetFacts) -> None:
+        """Write the status if it changed; the object is read again, as `_claim_and_observe` may change its own copy."""
+        stored = self._registry.find(DAEMON_SETS, *key)
+        if stored is not None:
+            await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
+
+    async def _claim_and_observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
         """Adopt and release pods, and ensure the revision of the template; returns the facts and that revision."""
         selector = selection.object_selector(daemon_set)
-        orphans = self._index.orphans(daemon_set["metadata"]["namespace"], selector)
-        owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphans=orphans)
+        orphan_names = self._index.orphan_names(daemon_set["metadata"]["namespace"], selector)
+        owned = await claims.claim(self._registry, PODS, daemon_set, selector=selector, orphan_names=orphan_names)
         history = controller_revisions.list_owned(self._registry, daemon_set)
         revision = await controller_revisions.ensure_newest(self._registry, daemon_set, history)
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
@@ -130,12 +135,15 @@ class DaemonSets(Reconciler[Key]):
         self._replacement_due_ns.pop(key, None)
 
     def _postpone_replacements(self, key: Key, plan: DaemonSetPlan) -> float | None:
-        """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None."""
+        """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None.
+
+        A failed pod that is new to this controller is counted as a failure, which doubles the delay.
+        """
         now_ns = self._clock.now_ns()
         noted_due_ns = self._replacement_due_ns.pop(key, {})
         waiting: dict[str, int] = {}
         for pod in plan.ended:
-            if pods.phase(pod) != "Failed":
+            if pods.phase(pod) != "Failed":  # a succeeded pod is replaced at once
                 continue
             uid = pod["metadata"]["uid"]
             due_ns = noted_due_ns.get(uid) or now_ns + int(self._backoff.failed(key) * NANOSECONDS)

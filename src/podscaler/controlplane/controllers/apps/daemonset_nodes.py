@@ -2,7 +2,7 @@
 
 `daemonset_planning` and `daemonset` call it. A node is eligible if it has the labels of the template's nodeSelector and
 no taint that the pods do not tolerate; daemon pods tolerate the taints of node conditions (`_CONDITION_TAINTS`). The
-functions are pure.
+functions are pure. Another rule of eligibility belongs in `_allows_pod`.
 
 Source: documentation of DaemonSet ("How Daemon Pods are scheduled", "Taints and tolerations").
 Differs: the controller itself sets `spec.nodeName`; required node affinity is ignored.
@@ -29,12 +29,12 @@ _CONDITION_TAINTS = (
 
 def should_run(daemon_set: Object, node: Object) -> bool:
     """Whether a pod should be started on the node."""
-    return _fits(daemon_set, node, ("NoSchedule", "NoExecute"))
+    return _allows_pod(daemon_set, node, ("NoSchedule", "NoExecute"))
 
 
 def may_stay(daemon_set: Object, node: Object) -> bool:
-    """Whether a pod that is on the node may keep running."""
-    return _fits(daemon_set, node, ("NoExecute",))
+    """Whether a pod that is on the node may keep running, which taints with the effect NoSchedule do not prevent."""
+    return _allows_pod(daemon_set, node, ("NoExecute",))
 
 
 def scheduling_facts(node: Object) -> Object:
@@ -51,7 +51,7 @@ def new_pod(daemon_set: Object, revision: Object, node_name: str) -> Object:
         controller_revisions.POD_LABEL: controller_revisions.hash_of(revision),
         GENERATION_LABEL: str(daemonset_kind.template_generation(daemon_set)),
     }
-    spec = {**pod["spec"], "nodeName": node_name, "tolerations": _tolerations(pod["spec"])}
+    spec = {**pod["spec"], "nodeName": node_name, "tolerations": _all_tolerations(pod["spec"])}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": spec}
 
 
@@ -60,7 +60,7 @@ def node_of(pod: Object) -> str:
     return str(pod["spec"].get("nodeName") or "")
 
 
-def _tolerations(spec: Object) -> list[Object]:
+def _all_tolerations(spec: Object) -> list[Object]:
     """The tolerations in the spec of the pod template, and those of every daemon pod."""
     tolerations: list[Object] = list(spec.get("tolerations") or [])
     host_network_taints = [("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else []
@@ -71,7 +71,7 @@ def _tolerations(spec: Object) -> list[Object]:
     return tolerations
 
 
-def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
+def _allows_pod(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
     """Whether a pod may be on a node, by name, labels and taints with those effects."""
     spec = daemon_set["spec"]["template"].get("spec") or {}
     metadata = node["metadata"]
@@ -79,7 +79,7 @@ def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
         return False
     if not (spec.get("nodeSelector") or {}).items() <= (metadata.get("labels") or {}).items():
         return False
-    tolerations = _tolerations(spec)
+    tolerations = _all_tolerations(spec)
     all_taints = (node.get("spec") or {}).get("taints") or []
     taints = [taint for taint in all_taints if taint.get("effect") in effects]
     return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)

@@ -1,8 +1,10 @@
 """Plans one sync of a DaemonSet: the nodes to create pods on, and the pods to delete.
 
-`daemonset.DaemonSets` carries the plan out. The functions are pure and change no object.
+`daemonset.DaemonSets` carries the plan out. The functions are pure and change no object. A new update strategy: a case
+in `_plan_update`.
 
-1. An eligible node has one pod; of several pods of one template, the oldest available one stays. Other nodes have none.
+1. An eligible node has one pod; of several pods of one template, the oldest available one stays. On other nodes none is
+   created; `daemonset_nodes.may_stay` decides whether a pod there stays.
 2. A finished pod is deleted; the next one is created when it is gone.
 3. `RollingUpdate` without surge: unavailable pods of an old template are deleted, available ones as long as no more
    than `maxUnavailable` nodes are without an available pod.
@@ -111,21 +113,21 @@ def _plan_node(facts: DaemonSetFacts, name: str, pods_here: Sequence[Object], pl
 
 def _plan_update(facts: DaemonSetFacts, pods_by_node: Mapping[str, Sequence[Object]], planned: DaemonSetPlan) -> None:
     """Rules 3 and 4: plan the replacement of pods of an old template; `pods_by_node` has the eligible nodes only."""
+    strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return
     deleted_uids = {pod["metadata"]["uid"] for pod in planned.delete}
     remaining_by_node = {
         name: [pod for pod in pods_here if pod["metadata"]["uid"] not in deleted_uids]
         for name, pods_here in pods_by_node.items()
     }
-    strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
-    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return
     rolling = strategy.get("rollingUpdate") or {}
-    max_surge_nodes, _ = rollout_bounds.resolve(rolling.get("maxSurge", 0), 1, len(pods_by_node))
+    max_surge_nodes = rollout_bounds.round_up(rolling.get("maxSurge", 0), len(pods_by_node))
     if max_surge_nodes:
         _plan_with_surge(facts, remaining_by_node, planned, max_surge_nodes)
     else:
-        # upstream rounds maxUnavailable up for DaemonSets, so that it is resolved like a surge
-        max_unavailable_nodes, _ = rollout_bounds.resolve(rolling.get("maxUnavailable", 1), 0, len(pods_by_node))
+        # as upstream, which rounds down for Deployments
+        max_unavailable_nodes = rollout_bounds.round_up(rolling.get("maxUnavailable", 1), len(pods_by_node))
         _plan_without_surge(facts, remaining_by_node, planned, max_unavailable_nodes)
 
 
@@ -135,14 +137,14 @@ def _plan_without_surge(
     """Rule 3; at most `max_nodes` nodes may be without an available pod."""
     nodes_without = sum(not any(map(facts.is_available, pods_here)) for pods_here in pods_by_node.values())
     for pods_here in pods_by_node.values():
-        old = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
-        if old is None:
+        old_pod = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
+        if old_pod is None:
             continue
-        if facts.is_available(old):
+        if facts.is_available(old_pod):  # its deletion leaves one more node without an available pod
             if nodes_without >= max_nodes:
                 continue
             nodes_without += 1
-        planned.delete.append(old)
+        planned.delete.append(old_pod)
 
 
 def _plan_with_surge(
@@ -152,15 +154,17 @@ def _plan_with_surge(
     nodes_with_both = 0
     nodes_to_surge: list[str] = []
     for name, pods_here in pods_by_node.items():
-        old = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
-        new = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
-        if old and any(map(facts.is_available, new)):
-            planned.delete.append(old[0])
-        elif old and new:
+        old_pods = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
+        new_pods = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
+        if not old_pods:
+            continue
+        if any(map(facts.is_available, new_pods)):
+            planned.delete.append(old_pods[0])
+        elif new_pods:
             nodes_with_both += 1
-        elif old and facts.is_available(old[0]):
+        elif facts.is_available(old_pods[0]):
             nodes_to_surge.append(name)
-        elif old:
+        else:
             planned.create.append(name)  # no surge, as the node has no available pod
     planned.create += nodes_to_surge[: max(max_nodes - nodes_with_both, 0)]
 

@@ -33,7 +33,7 @@ MAX_BATCH_S = 1.0
 
 
 class DisruptionBudgets(Reconciler[Key]):
-    """Reconciles PodDisruptionBudgets. Keys are namespace and name."""
+    """Reconciles the budgets of `registry`. Keys are namespace and name; `clock` times conditions and evictions."""
 
     name = "disruption-controller"
 
@@ -52,7 +52,10 @@ class DisruptionBudgets(Reconciler[Key]):
         return self._selectors.replace(self._registry.list(BUDGETS))
 
     async def sync(self, key: Key) -> float | None:
-        """Write the status if it changed; returns the seconds until an allowed eviction no longer counts, or None."""
+        """Write the status if it changed; returns the seconds until an allowed eviction no longer counts, or None.
+
+        Raises StatusError, for example 409 after an eviction meanwhile.
+        """
         budget = self._registry.find(BUDGETS, *key)
         if budget is None:
             self._batch_period.forget(key)
@@ -72,7 +75,7 @@ class DisruptionBudgets(Reconciler[Key]):
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """The budgets that select the changed pod."""
-        return self._selectors.matching(event.object)
+        return self._selectors.keys_selecting(event.object)
 
     def _desired_pods(self, selected: Sequence[Object]) -> int:
         """The sum of the desired replicas of the pods' controllers; a pod without a scalable one counts as one."""
@@ -81,7 +84,7 @@ class DisruptionBudgets(Reconciler[Key]):
         controller_by_owner: dict[str, Object | None] = {}
         for pod in selected:
             owner_uid = (ownership.controller_of(pod) or {}).get("uid", "")
-            if owner_uid not in controller_by_owner:
+            if owner_uid not in controller_by_owner:  # each owner is looked up once
                 controller_by_owner[owner_uid] = self._find_top_controller(pod)
             controller = controller_by_owner[owner_uid]
             if controller is None:

@@ -1,6 +1,7 @@
 """Computes the status of a PodDisruptionBudget from its pods; the disruption controller (`disruption`) calls it.
 
-A pod is healthy if it is ready, not terminating, and not being evicted. The functions are pure.
+A pod is healthy if it is ready, not terminating, and not being evicted. The functions are pure. A new bound in the
+spec: a case in `_expected_and_desired_healthy`.
 
 1. `minAvailable` as a number: that many of the existing pods must be healthy.
 2. `minAvailable` in percent and `maxUnavailable` refer to the desired replicas of the pods' controllers (rounded up).
@@ -46,10 +47,10 @@ def status(facts: BudgetFacts) -> Object:
     generation = facts.budget["metadata"].get("generation", 0)
     disrupted = _pending_evictions(facts)
     healthy = sum(_is_healthy(pod) and pod["metadata"]["name"] not in disrupted for pod in facts.selected)
-    expected, desired_healthy = _bounds(facts)
+    expected, desired_healthy = _expected_and_desired_healthy(facts)
     allowed = max(healthy - desired_healthy, 0) if expected else 0
     old_conditions = (facts.budget.get("status") or {}).get("conditions") or []
-    new_condition = condition(allowed, generation, facts.now_ns)
+    new_condition = _allowed_condition(allowed, generation, facts.now_ns)
     return {
         "observedGeneration": generation,
         **({"disruptedPods": disrupted} if disrupted else {}),
@@ -61,7 +62,7 @@ def status(facts: BudgetFacts) -> Object:
     }
 
 
-def condition(allowed: int, generation: int, now_ns: int) -> Object:
+def _allowed_condition(allowed: int, generation: int, now_ns: int) -> Object:
     """The condition DisruptionAllowed for a number of allowed evictions."""
     return {
         "type": ALLOWED,
@@ -108,19 +109,13 @@ def _expires_at_ns(allowed_at: str) -> int:
     return instants.parse(allowed_at) + EVICTION_TIMEOUT_S * NANOSECONDS
 
 
-def _bounds(facts: BudgetFacts) -> tuple[int, int]:
+def _expected_and_desired_healthy(facts: BudgetFacts) -> tuple[int, int]:
     """The expected number of pods, and how many of them must be healthy (rules 1 and 2)."""
     spec = facts.budget["spec"]
     max_unavailable, min_available = spec.get("maxUnavailable"), spec.get("minAvailable")
     desired_pods = facts.desired_pods
     if max_unavailable is not None:
-        return desired_pods, max(desired_pods - _resolve_rounded_up(max_unavailable, desired_pods), 0)
+        return desired_pods, max(desired_pods - rollout_bounds.round_up(max_unavailable, desired_pods), 0)
     if isinstance(min_available, str):
-        return desired_pods, _resolve_rounded_up(min_available, desired_pods)
+        return desired_pods, rollout_bounds.round_up(min_available, desired_pods)
     return len(facts.selected), 1 if min_available is None else int(min_available)
-
-
-def _resolve_rounded_up(bound: int | str, desired_pods: int) -> int:
-    """A number of pods, or a percentage of `desired_pods` (`"25%"`), as a number of pods, rounded up."""
-    pods_rounded_up, _ = rollout_bounds.resolve(bound, 1, desired_pods)  # resolves a surge, which is rounded up
-    return pods_rounded_up

@@ -12,7 +12,7 @@ Pods with an earlier property are deleted first; each rule only orders pods that
 7. more container restarts, then more sidecar restarts
 8. created more recently, by order of magnitude; within one magnitude by uid
 
-A new rule: a field of `_Ranked`, which `_rank` fills in, and a comparison in `_compare`.
+A new rule: a field of `_Ranked`, which `_with_sort_keys` fills in, and a comparison in `_compare`.
 
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
@@ -32,7 +32,7 @@ class _Ordered(Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
 
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1}
 _LAST_PHASE = 2
 """The order of Running, and of any other phase."""
@@ -51,13 +51,13 @@ def select_for_deletion(
     """
     if count >= len(candidates):
         return list(candidates)
-    ranked_pods = [_rank(pod, related_on_node or {}, now_ns) for pod in candidates]
+    ranked_pods = [_with_sort_keys(pod, related_on_node or {}, now_ns) for pod in candidates]
     return [ranked.pod for ranked in heapq.nsmallest(count, ranked_pods, key=cmp_to_key(_compare))]
 
 
-def deletion_cost(pod: Object) -> int:
+def _deletion_cost(pod: Object) -> int:
     """The pod's deletion cost, 0 without the annotation or for a value that is not a number."""
-    cost_text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+    cost_text = (pod["metadata"].get("annotations") or {}).get(_DELETION_COST_ANNOTATION, "0")
     try:
         return int(cost_text)
     except ValueError:
@@ -65,16 +65,11 @@ def deletion_cost(pod: Object) -> int:
 
 
 def restart_counts(pod: Object) -> tuple[int, int]:
-    """The highest restart count of the containers, and of the sidecars (init containers with restartPolicy Always)."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    sidecars = {
-        container["name"]
-        for container in spec.get("initContainers") or []
-        if container.get("restartPolicy") == "Always"
-    }
+    """The highest restart count of the containers, and of the sidecars; 0 without any."""
+    status, sidecar_names = pod.get("status") or {}, {sidecar["name"] for sidecar in pods.sidecars(pod)}
     init_statuses = status.get("initContainerStatuses") or []
     main_counts = [container.get("restartCount", 0) for container in status.get("containerStatuses") or []]
-    sidecar_counts = [init.get("restartCount", 0) for init in init_statuses if init.get("name") in sidecars]
+    sidecar_counts = [init.get("restartCount", 0) for init in init_statuses if init.get("name") in sidecar_names]
     return max(main_counts, default=0), max(sidecar_counts, default=0)
 
 
@@ -106,7 +101,7 @@ class _Ranked:
     uid: str
 
 
-def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+def _with_sort_keys(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Ranked:
     """A pod with its sort keys; `related_on_node` is that of `select_for_deletion`."""
     metadata, node_name, is_ready = pod["metadata"], _node_name(pod), pods.is_ready(pod)
     ready_since = (pods.ready_condition(pod) or {}).get("lastTransitionTime")
@@ -117,17 +112,17 @@ def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Rank
             bool(node_name),
             _PHASE_ORDER.get(pods.phase(pod), _LAST_PHASE),
             is_ready,
-            deletion_cost(pod),
+            _deletion_cost(pod),
             -related_on_node.get(node_name, 0),
         ),
-        ready_age=_age(ready_since, now_ns) if is_ready else None,
+        ready_age=_age_since(ready_since, now_ns) if is_ready else None,
         negative_restarts=(-main_count, -sidecar_count),
-        pod_age=_age(metadata.get("creationTimestamp"), now_ns),
+        pod_age=_age_since(metadata.get("creationTimestamp"), now_ns),
         uid=metadata.get("uid", ""),
     )
 
 
-def _age(start_time: str | None, now_ns: int) -> _Age:
+def _age_since(start_time: str | None, now_ns: int) -> _Age:
     """The age of a state that began at a time (RFC 3339, None if it is unknown)."""
     start_ns = instants.parse(start_time) if start_time else None
     return _Age(start_ns, 0 if start_ns is None else _magnitude(now_ns - start_ns))
@@ -137,7 +132,7 @@ def _compare(left: _Ranked, right: _Ranked) -> int:
     """Negative if `left` is deleted before `right`, positive if after it, 0 if the rules leave the order open."""
     if left.first_keys != right.first_keys:
         return -1 if left.first_keys < right.first_keys else 1
-    if left.ready_age is not None and right.ready_age is not None:
+    if left.ready_age is not None and right.ready_age is not None:  # both or none, as `first_keys` are equal
         by_readiness = _compare_ages(left, left.ready_age, right, right.ready_age)
         if by_readiness:
             return by_readiness

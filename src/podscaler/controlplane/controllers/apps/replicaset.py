@@ -118,13 +118,13 @@ class ReplicaSets(Reconciler[Key]):
             return None
         namespace, _ = key
         selector = self._kind.selector_of(replica_set)
-        orphans = self._index.orphans(namespace, selector)
-        owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
+        orphan_names = self._index.orphan_names(namespace, selector)
+        owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphan_names=orphan_names)
         self._batch_period.note(key, len(owned))
         error, is_unfinished = None, False
         if not pods.is_terminating(replica_set):
             active = [pod for pod in owned if pods.is_active(pod)]
-            error = await self._resize(replica_set, active)
+            error = await self._adjust_pods(replica_set, active)
             await self._registry.pause()  # with thousands of pods, the status is computed in a later loop iteration
             owned = ownership.controlled_by(self._registry, PODS, replica_set)
             is_unfinished = _is_unfinished(replica_sets.size(replica_set), len(active), owned)
@@ -135,7 +135,7 @@ class ReplicaSets(Reconciler[Key]):
             return 0.0
         return pods.next_available_s(owned, replica_set["spec"].get("minReadySeconds", 0), self._clock.now_ns())
 
-    async def _resize(self, replica_set: Object, active: Sequence[Object]) -> StatusError | None:
+    async def _adjust_pods(self, replica_set: Object, active: Sequence[Object]) -> StatusError | None:
         """Create or delete pods; returns the first error, None if all writes succeeded."""
         missing = replica_sets.size(replica_set) - len(active)
         if missing > 0:

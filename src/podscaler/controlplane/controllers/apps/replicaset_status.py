@@ -1,4 +1,7 @@
-"""Computes the status of a ReplicaSet or ReplicationController from its pods; `replicaset` calls it in each sync.
+"""Computes the status of a ReplicaSet or ReplicationController from its pods.
+
+`replicaset` calls `status` in each sync, and removes terminatingReplicas for ReplicationControllers. A new count of the
+API goes there.
 
 Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
 """
@@ -44,7 +47,7 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     new_status: Object = {"replicas": len(active)}
     new_status |= {field: count for field, count in nonzero_counts.items() if count}
     new_status["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
-    new_conditions = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
+    new_conditions = _updated_conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
     if new_conditions:
         new_status["conditions"] = new_conditions
     return new_status
@@ -55,10 +58,12 @@ def _has_labels(pod: Object, labels: Mapping[str, str]) -> bool:
     return labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
-def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
+def _updated_conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
     """The conditions with or without ReplicaFailure; an old failure stays as it is."""
     if failure is None:
         return conditions.without(old_conditions, "ReplicaFailure")
+    if conditions.find(old_conditions, "ReplicaFailure") is not None:
+        return list(old_conditions)
     new_condition = {
         "type": "ReplicaFailure",
         "status": "True",
@@ -66,6 +71,4 @@ def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None
         "reason": failure.reason,
         "message": failure.message,
     }
-    if conditions.find(old_conditions, "ReplicaFailure") is not None:
-        return list(old_conditions)
     return [*old_conditions, new_condition]

@@ -2,7 +2,8 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
 `statefulset_planning.plan`; the watch events of its writes trigger the next sync. The registry returns own writes at
-once, so a plan is never based on stale pods.
+once, so a plan is never based on stale pods. A change of what a sync plans belongs in `statefulset_planning`; a new
+count of the status: `status`.
 
 Source: documentation of StatefulSet; events are upstream's; apps/v1 StatefulSetStatus (API reference).
 Differs: volumeClaimTemplates become empty directories (an event says so); retention policies have no effect.
@@ -36,7 +37,7 @@ STATEFUL_SETS = "statefulsets.apps"
 
 
 class StatefulSets(Reconciler[Key]):
-    """Reconciles StatefulSets. Keys are namespace and name."""
+    """Reconciles the StatefulSets of `registry`. Keys are namespace and name; `clock` is for availability."""
 
     name = "statefulset-controller"
 
@@ -71,7 +72,7 @@ class StatefulSets(Reconciler[Key]):
             self._batch_period.forget(key)
             return None
         try:
-            facts = await self._observe(stateful_set)
+            facts = await self._claim_and_observe(stateful_set)
         except StatusError as error:
             if write_errors.is_namespace_terminating(error):
                 return None
@@ -82,20 +83,24 @@ class StatefulSets(Reconciler[Key]):
         if not plan.is_empty:
             owned = ownership.controlled_by(self._registry, PODS, stateful_set)
             facts = replace(facts, owned=_members(stateful_set, owned))
-        stored = self._registry.find(STATEFUL_SETS, *key)  # `_observe` may have changed the status of `stateful_set`
-        if stored is not None:
-            await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
+        await self._write_status(key, facts)
         await self._truncate_history(facts)
         if failure is not None:
             raise failure
         return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
 
-    async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
+    async def _write_status(self, key: Key, facts: StatefulSetFacts) -> None:
+        """Write the status if it changed; the object is read again, as `_claim_and_observe` may change its own copy."""
+        stored = self._registry.find(STATEFUL_SETS, *key)
+        if stored is not None:
+            await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
+
+    async def _claim_and_observe(self, stateful_set: Object) -> StatefulSetFacts:
         """Adopt, release and label pods, and ensure the revision of the template; returns the facts after that."""
         selector = selection.object_selector(stateful_set)
-        selected_orphans = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
-        orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
-        owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
+        selected_names = self._index.orphan_names(stateful_set["metadata"]["namespace"], selector)
+        orphan_names = [name for name in selected_names if statefulset_pods.ordinal(stateful_set, name) is not None]
+        owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphan_names=orphan_names)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.list_owned(self._registry, stateful_set)
         newest = await controller_revisions.ensure_newest(self._registry, stateful_set, history)

@@ -1,6 +1,7 @@
 """Plans one sync of a StatefulSet: the pods to create and to delete, in order.
 
-`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object.
+`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object. Each function names its
+rules; `plan` has their order.
 
 1. Finished pods are deleted, to be created again under the same name.
 2. Missing pods are created from the lowest ordinal up. With `OrderedReady` one at a time: nothing else is planned while
@@ -96,7 +97,8 @@ def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planne
     surplus = sorted((ordinal for ordinal in present if ordinal not in desired_ordinals), reverse=True)
     unhealthy = [ordinal for ordinal in surplus if not facts.is_healthy(present[ordinal])]
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
-    for ordinal in surplus if is_parallel else surplus[:1]:
+    candidates = surplus if is_parallel else surplus[:1]
+    for ordinal in candidates:
         pod = present[ordinal]
         # as upstream, of several unhealthy pods the lowest is deleted first
         waits_for_lower_pod = ordinal in unhealthy[:-1]
@@ -115,7 +117,7 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
     unhealthy_count = sum(not facts.is_healthy(present.get(ordinal)) for ordinal in desired_ordinals)
     for ordinal in _stale_ordinals(facts, present, updated_ordinals):
         pod = present[ordinal]
-        if facts.is_healthy(pod):
+        if facts.is_healthy(pod):  # its deletion makes one more pod unhealthy
             if unhealthy_count >= _max_unavailable(strategy, len(desired_ordinals)):
                 return
             unhealthy_count += 1
@@ -125,13 +127,11 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
 def _stale_ordinals(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
     """The ordinals among `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
-    stale = [
-        ordinal
-        for ordinal in reversed(ordinals)
-        if (pod := present.get(ordinal)) is not None
-        and pods.is_active(pod)
-        and statefulset_pods.revision_name(pod) != newest
-    ]
+    stale: list[int] = []
+    for ordinal in reversed(ordinals):
+        pod = present.get(ordinal)
+        if pod is not None and pods.is_active(pod) and statefulset_pods.revision_name(pod) != newest:
+            stale.append(ordinal)
     return sorted(stale, key=lambda ordinal: facts.is_healthy(present[ordinal]))
 
 
@@ -144,8 +144,7 @@ def _partition(stateful_set: Object) -> int:
 def _max_unavailable(strategy: Object, desired_replicas: int) -> int:
     """maxUnavailable as a number of pods: percentages are rounded down, and it is at least 1."""
     bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    _, unavailable_pods = rollout_bounds.resolve(0, bound, desired_replicas)
-    return max(unavailable_pods, 1)
+    return max(rollout_bounds.round_down(bound, desired_replicas), 1)
 
 
 def _new_pod(facts: StatefulSetFacts, ordinal: int) -> Object:

@@ -1,7 +1,7 @@
 """Names, ordinals, labels and manifests of the pods of a StatefulSet; `statefulset_planning` and `statefulset` call it.
 
 A pod is named `NAME-ORDINAL`, also as its hostname. The functions are pure; StatefulSets, revisions and pods are JSON
-objects with all defaults.
+objects with all defaults. `identity_labels` and `new_pod` have all that identifies a pod.
 
 Source: documentation of StatefulSet ("Pod Identity", "Start ordinal", "Pod name label", "Pod index label").
 Differs: there are no PersistentVolumes: a claim becomes an emptyDir, which is deleted with its pod.
@@ -16,16 +16,11 @@ NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
-def replicas(stateful_set: Object) -> int:
-    """`spec.replicas`, 1 where it is not set."""
-    desired_replicas = stateful_set["spec"].get("replicas")
-    return 1 if desired_replicas is None else int(desired_replicas)
-
-
 def ordinals(stateful_set: Object) -> range:
-    """The ordinals of the desired pods."""
+    """The ordinals of the desired pods; without `spec.replicas` there is one."""
+    replicas = stateful_set["spec"].get("replicas")
     start = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
-    return range(start, start + replicas(stateful_set))
+    return range(start, start + (1 if replicas is None else int(replicas)))
 
 
 def is_parallel(stateful_set: Object) -> bool:
@@ -40,8 +35,8 @@ def min_ready_s(stateful_set: Object) -> int:
 
 def ordinal(stateful_set: Object, pod_name: str) -> int | None:
     """The ordinal in the name of one of the set's pods, None for a name that none of them can have."""
-    set_name, dash, digits = pod_name.rpartition("-")
-    if set_name != stateful_set["metadata"]["name"] or not dash or not digits.isdecimal() or not digits.isascii():
+    set_name, _, digits = pod_name.rpartition("-")
+    if set_name != stateful_set["metadata"]["name"] or not digits.isdecimal() or not digits.isascii():
         return None
     has_leading_zero = str(int(digits)) != digits
     return None if has_leading_zero else int(digits)

@@ -16,8 +16,8 @@ def parse_intervals(indexes_text: str, completions: int) -> list[range]:
     Other text between commas is ignored. A success policy may name millions of indexes: they are not listed one by one.
     """
     intervals: list[range] = []
-    for interval in filter(None, indexes_text.split(",")):
-        low_text, _, high_text = interval.partition("-")
+    for interval_text in filter(None, indexes_text.split(",")):
+        low_text, _, high_text = interval_text.partition("-")
         try:
             low, high = int(low_text), int(high_text or low_text)
         except ValueError:
@@ -27,13 +27,18 @@ def parse_intervals(indexes_text: str, completions: int) -> list[range]:
 
 
 def count_within(indexes: Iterable[int], intervals: Sequence[range]) -> int:
-    """How many indexes are in `intervals`, of which there is at least one; validation keeps them ordered and apart."""
+    """How many indexes are in `intervals`, which are in order and do not overlap (validation rejects others)."""
     starts = [interval.start for interval in intervals]
-    return sum(index in intervals[bisect_right(starts, index) - 1] for index in indexes if starts[0] <= index)
+    count = 0
+    for index in indexes:
+        last_started = bisect_right(starts, index) - 1  # the only interval that can have the index; -1: none can
+        if last_started >= 0 and index in intervals[last_started]:
+            count += 1
+    return count
 
 
 def parse_indexes(indexes_text: str, completions: int) -> frozenset[int]:
-    """The indexes below `completions` that `indexes_text` names; for the status of a Job: each index has had a pod."""
+    """The indexes below `completions` that `indexes_text`, of a Job's status, names: as many as had a pod."""
     return frozenset(chain.from_iterable(parse_intervals(indexes_text, completions)))
 
 

@@ -2,7 +2,8 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync reads a CronJob and its Jobs, creates
 the Job that is due, deletes finished Jobs beyond the history limits, and writes the status. A Job's name contains its
-scheduled time, so that no time gets two Jobs. Of several missed times only the last gets a Job (`_last_due`).
+scheduled time, so that no time gets two Jobs. Of several missed times only the last gets a Job (`_last_due`). A new
+concurrencyPolicy: `_may_create`, and in `_create_due` what it does to active Jobs.
 
 Source: documentation of CronJob, `mostRecentScheduleTime` of its controller; events are upstream's.
 """
@@ -28,21 +29,16 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 CRON_JOBS = "cronjobs.batch"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a Job: its scheduled time."""
-MANY_MISSED = 100
+MANY_MISSED_TIMES = 100
 """With more missed times than this, an Event warns of the clock."""
-_DELAY_S = 0.1
+_DUE_MARGIN_S = 0.1
 """A sync is planned so much after a scheduled time, so that a clock that differs a little shows the time as reached."""
 _AFTER_ALL_TIMES = "~"
 """Sorts after every RFC 3339 time."""
 
 
 class CronJobs(Reconciler[Key]):
-    """Reconciles CronJobs. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for the schedules.
-    """
+    """Reconciles the CronJobs of `registry`. Keys are namespace and name; `clock` is for the schedules."""
 
     name = "cronjob-controller"
 
@@ -72,8 +68,8 @@ class CronJobs(Reconciler[Key]):
         children = ownership.controlled_by(self._registry, JOBS, cron_job)
         self._update_active(cron_job, children)
         try:
-            wait_s = None if pods.is_terminating(cron_job) else await self._start_due(cron_job)
-            await self._remove_old(cron_job, children)
+            wait_s = None if pods.is_terminating(cron_job) else await self._create_due(cron_job)
+            await self._delete_old(cron_job, children)
         finally:
             await write_errors.write_status(self._registry, CRON_JOBS, stored, cron_job["status"])
         return wait_s
@@ -101,7 +97,7 @@ class CronJobs(Reconciler[Key]):
             message = f"Active job went missing: {active_name_by_uid[uid]}"
             self._events.event(cron_job, "Normal", "MissingJob", message)
 
-    async def _start_due(self, cron_job: Object) -> float | None:
+    async def _create_due(self, cron_job: Object) -> float | None:
         """Create the Job that is due, if any; returns the seconds until the next time, None without a next time."""
         spec, now_ns = cron_job["spec"], self._clock.now_ns()
         if spec.get("suspend"):
@@ -109,25 +105,26 @@ class CronJobs(Reconciler[Key]):
         try:
             zone = parse_zone(spec["timeZone"]) if spec.get("timeZone") else None
         except ScheduleError as error:
-            self._warn(cron_job, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
+            self._record_warning(cron_job, "UnknownTimeZone", f'invalid timeZone: "{spec["timeZone"]}": {error}')
             return None
         try:
             schedule = CronSchedule(spec["schedule"], zone)
             due_ns, missed_times = _last_due(cron_job, schedule, now_ns)
-            wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DELAY_S
+            wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DUE_MARGIN_S
         except ScheduleError as error:
-            self._warn(cron_job, "UnparseableSchedule", f'unparseable schedule: "{spec["schedule"]}" : {error}')
+            message = f'unparseable schedule: "{spec["schedule"]}" : {error}'
+            self._record_warning(cron_job, "UnparseableSchedule", message)
             return None
-        if due_ns is not None and missed_times > MANY_MISSED:
+        if due_ns is not None and missed_times > MANY_MISSED_TIMES:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._warn(cron_job, "TooManyMissedTimes", message)
-        if due_ns is not None and self._may_start(cron_job, due_ns):
+            self._record_warning(cron_job, "TooManyMissedTimes", message)
+        if due_ns is not None and self._may_create(cron_job, due_ns):
             if spec["concurrencyPolicy"] == "Replace":
-                await self._delete_active(cron_job)
-            await self._start(cron_job, due_ns, zone)
+                await self._delete_active_jobs(cron_job)
+            await self._create_job(cron_job, due_ns, zone)
         return wait_s
 
-    def _may_start(self, cron_job: Object, due_ns: int) -> bool:
+    def _may_create(self, cron_job: Object, due_ns: int) -> bool:
         """Whether the Job of a time may be created: only once, and with Forbid only while no other is active.
 
         An Event is recorded if Forbid prevents it.
@@ -143,26 +140,26 @@ class CronJobs(Reconciler[Key]):
             return False
         return True
 
-    async def _delete_active(self, cron_job: Object) -> None:
+    async def _delete_active_jobs(self, cron_job: Object) -> None:
         """Delete the Jobs of `status.active`."""
         for reference in list(cron_job["status"].get("active") or []):
             job = self._registry.find(JOBS, cron_job["metadata"]["namespace"], reference["name"])
             if job is not None:
-                await self._delete(cron_job, job)
+                await self._delete_job(cron_job, job)
 
-    async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
+    async def _create_job(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
         """Create the Job of a time, or find that of an earlier attempt; add it to `status.active`. Raises StatusError.
 
         A Job of that name that the CronJob does not control is left alone.
         """
-        new_job = _job(cron_job, due_ns, zone)
+        new_job = _job_manifest(cron_job, due_ns, zone)
         try:
             job = await self._registry.create(JOBS, new_job)
             self._events.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
         except StatusError as error:
             if not write_errors.is_already_exists(error):
                 if not write_errors.is_namespace_terminating(error):
-                    self._warn(cron_job, "FailedCreate", f"Error creating job: {error.message}")
+                    self._record_warning(cron_job, "FailedCreate", f"Error creating job: {error.message}")
                 raise
             job = self._registry.get(JOBS, *selection.key_of(new_job))
             if not ownership.is_controlled_by(job, cron_job["metadata"]["uid"]):
@@ -171,16 +168,16 @@ class CronJobs(Reconciler[Key]):
         status["active"] = [*(status.get("active") or []), _job_reference(job)]
         status["lastScheduleTime"] = instants.text(due_ns)
 
-    async def _remove_old(self, cron_job: Object, children: Sequence[Object]) -> None:
+    async def _delete_old(self, cron_job: Object, children: Sequence[Object]) -> None:
         """Delete the oldest finished Jobs beyond the history limits."""
         limit_fields = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
         for condition_type, limit_field in limit_fields.items():
             finished = [job for job in children if job_verdict.has_condition(job, condition_type)]
             surplus = max(len(finished) - cron_job["spec"][limit_field], 0)
-            for job in sorted(finished, key=_age_order)[:surplus]:
-                await self._delete(cron_job, job)
+            for job in sorted(finished, key=_start_order)[:surplus]:
+                await self._delete_job(cron_job, job)
 
-    async def _delete(self, cron_job: Object, job: Object) -> None:
+    async def _delete_job(self, cron_job: Object, job: Object) -> None:
         """Delete a Job, which may be gone, and remove it from `status.active`."""
         metadata = job["metadata"]
         delete = self._registry.delete(JOBS, *selection.key_of(job), uid=metadata["uid"], propagation="Background")
@@ -188,7 +185,8 @@ class CronJobs(Reconciler[Key]):
         _remove_active(cron_job["status"], metadata["uid"])
         self._events.event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
 
-    def _warn(self, cron_job: Object, reason: str, message: str) -> None:
+    def _record_warning(self, cron_job: Object, reason: str, message: str) -> None:
+        """Record a Warning Event at the CronJob."""
         self._events.event(cron_job, "Warning", reason, message)
 
 
@@ -230,7 +228,7 @@ def _job_name(cron_job: Object, due_ns: int) -> str:
     return f"{cron_job['metadata']['name']}-{due_ns // NANOSECONDS // 60}"
 
 
-def _job(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
+def _job_manifest(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
     """The manifest of the Job of a scheduled time; its annotation shows the time in `zone`, by default UTC."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = template.get("metadata") or {}
@@ -265,6 +263,6 @@ def _remove_active(status: Object, uid: str) -> None:
         status.pop("active", None)
 
 
-def _age_order(job: Object) -> tuple[str, str]:
+def _start_order(job: Object) -> tuple[str, str]:
     """Sort key: Jobs by start time, those that have not started last; equal ones by name."""
     return (job.get("status") or {}).get("startTime") or _AFTER_ALL_TIMES, job["metadata"]["name"]

@@ -1,6 +1,7 @@
 """Deletes finished Jobs `spec.ttlSecondsAfterFinished` seconds after their end.
 
-`controller_manager.Controllers` runs it. Source: the TTL-after-finished controller; a Job is deleted in the foreground.
+`controller_manager.Controllers` runs it. `_expires_at_ns` decides which Jobs expire, and when.
+Source: the TTL-after-finished controller; a Job is deleted in the foreground.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +17,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 
 class FinishedJobs(Reconciler[Key]):
-    """Deletes finished Jobs whose time to live has passed. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for the time since the end of a Job.
-    """
+    """Deletes the Jobs of `registry` whose time to live has passed, by `clock`. Keys are namespace and name."""
 
     name = "ttl-after-finished-controller"
 
@@ -38,7 +34,10 @@ class FinishedJobs(Reconciler[Key]):
         return [selection.key_of(job) for job in self._registry.list(JOBS) if _expires_at_ns(job) is not None]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Job if it has expired (returns None), or return the seconds until it does."""
+        """Delete the Job if it has expired (returns None), or return the seconds until it does, None if it never does.
+
+        Raises StatusError if it cannot be deleted.
+        """
         job = self._registry.find(JOBS, *key)
         expires_at_ns = _expires_at_ns(job) if job is not None else None
         if job is None or expires_at_ns is None or pods.is_terminating(job):

@@ -1,7 +1,7 @@
 """Facts about one pod of a Job: its finalizer, its index, whether it failed, and when it finished.
 
 Each function reads a Pod, or a Job, as its JSON object and changes nothing. `jobs`, `job_view`, `pod_templates` and
-`pod_tracking` call it.
+`pod_tracking` call it. A new annotation of pods: a constant and a function here, and in `pod_templates` what writes it.
 
 Source: the job controller's documentation; labels and annotations of batch/v1.
 """
@@ -23,6 +23,7 @@ _MAX_INT32 = 2**31 - 1
 """The greatest count in these annotations, which upstream parses as int32."""
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
+"""How long the next pod waits after one failure, and at most after several in a row."""
 _MAX_DOUBLINGS = 32
 """Bounds the power of two; `MAX_BACKOFF_S` is reached long before."""
 
@@ -56,14 +57,14 @@ def is_failed(pod: Object, job: Object) -> bool:
     return not replaces_only_failed(job) and pods.is_terminating(pod) and phase != "Succeeded"
 
 
-def index_failures(pod: Object) -> int:
+def counted_index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, without those that the failure policy ignores."""
     return _parse_count(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Object) -> int:
     """How many pods of its index failed before this one, with those that the failure policy ignores."""
-    return index_failures(pod) + _parse_count(pod, INDEX_IGNORED_FAILURES)
+    return counted_index_failures(pod) + _parse_count(pod, INDEX_IGNORED_FAILURES)
 
 
 def _parse_count(pod: Object, annotation: str) -> int:
@@ -82,7 +83,7 @@ def finished_at_ns(pod: Object) -> int:
     the request of its deletion, its creation.
     """
     container_ends = _container_ends(pod)
-    if container_ends and all(container_ends):
+    if container_ends and all(container_ends):  # an empty text: a container has not ended
         return max(instants.parse(end) for end in container_ends)
     ready = pods.ready_condition(pod)
     if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
@@ -97,15 +98,10 @@ def finished_at_ns(pod: Object) -> int:
 
 def _container_ends(pod: Object) -> list[str]:
     """`finishedAt` of containers and sidecars, as RFC 3339; an empty text for one that has not ended."""
-    status = pod.get("status") or {}
-    sidecars = {
-        init_container["name"]
-        for init_container in pod["spec"].get("initContainers") or []
-        if init_container.get("restartPolicy") == "Always"
-    }
+    status, sidecar_names = pod.get("status") or {}, {sidecar["name"] for sidecar in pods.sidecars(pod)}
     main_statuses = status.get("containerStatuses") or []
     init_statuses = status.get("initContainerStatuses") or []
-    sidecar_statuses = [init_status for init_status in init_statuses if init_status["name"] in sidecars]
+    sidecar_statuses = [init_status for init_status in init_statuses if init_status["name"] in sidecar_names]
     states = [container_status.get("state") or {} for container_status in [*main_statuses, *sidecar_statuses]]
     return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
 

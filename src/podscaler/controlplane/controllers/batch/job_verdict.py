@@ -21,7 +21,7 @@ class JobVerdict:
     """How a Job ends.
 
     Attributes:
-        is_success: whether it becomes Complete; otherwise Failed.
+        is_success: whether the Job becomes Complete; otherwise Failed.
         reason, message: of its conditions.
     """
 
@@ -41,6 +41,7 @@ class JobVerdict:
 
 
 COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+"""The verdict for a Job with enough succeeded pods, which `jobs` decides itself."""
 
 
 def has_condition(job: Object, type_: str) -> bool:
@@ -68,7 +69,7 @@ def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdi
     message = failure_policy.fail_job_message(view.job, filter(view.is_failed, view.pods))
     if message:
         return JobVerdict(False, "PodFailurePolicy", message)
-    if view.failed > view.spec["backoffLimit"] or _exceeds_restarts(view):
+    if view.failed_count > view.spec["backoffLimit"] or _exceeds_restarts(view):
         return JobVerdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     left_s = deadline_left_s(view, started_ns, now_ns)
     if left_s is not None and left_s <= 0:

@@ -42,7 +42,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 JOBS = "jobs.batch"
 MANAGER = "kubernetes.io/job-controller"
+"""The `spec.managedBy` of this controller."""
 _NAME_LABEL = "batch.kubernetes.io/job-name"
+"""The label of a pod with the name of its Job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,7 @@ class PodFailures:
 
 
 class Jobs(Reconciler[Key]):
-    """Reconciles Jobs. Keys are namespace and name.
-
-    Args:
-        registry: the objects.
-        clock: for deadlines and back-off.
-    """
+    """Reconciles the Jobs of `registry`. Keys are namespace and name; `clock` is for deadlines and back-off."""
 
     name = "job-controller"
 
@@ -158,13 +155,13 @@ class Jobs(Reconciler[Key]):
             verdict = None if error else verdict  # pods are left: the retry of the sync decides again
         else:
             if not pods.is_terminating(job):
-                wait_s, error = await self._resize(view, failures)
+                wait_s, error = await self._adjust_pods(view, failures)
             if self._is_complete(view):
                 verdict = job_verdict.COMPLETED
             elif not pods.is_terminating(job):
                 self._set_suspended(view, status)
         await self._write_status(view, verdict, status)
-        self._failures[key] = failures
+        self._failures[key] = failures  # not before: after a failed write the same pods are new in the next sync
         if error is not None:
             raise error
         if verdict is not None:
@@ -176,12 +173,12 @@ class Jobs(Reconciler[Key]):
         """Adopt orphans, which get the finalizer, and release pods; returns the pods that the Job controls then."""
         namespace, _ = key
         selector = selection.object_selector(job)
-        orphans = self._index.orphans(namespace, selector)
-        owned = await claims.claim(self._registry, PODS, job, selector=selector, orphans=orphans)
-        if not orphans:
+        orphan_names = self._index.orphan_names(namespace, selector)
+        owned = await claims.claim(self._registry, PODS, job, selector=selector, orphan_names=orphan_names)
+        if not orphan_names:
             return owned
         for pod in owned:
-            if pod["metadata"]["name"] in orphans and not job_pods.is_tracked(pod):
+            if pod["metadata"]["name"] in orphan_names and not job_pods.is_tracked(pod):
                 await write_errors.ignoring_gone(
                     self._registry.mutate(PODS, *selection.key_of(pod), _add_finalizer), or_replaced=True
                 )
@@ -189,23 +186,23 @@ class Jobs(Reconciler[Key]):
 
     def _updated_failures(self, key: Key, view: JobView) -> PodFailures:
         """The failures noted in the last sync, with those of the newly finished pods; a success resets them."""
-        noted, uid = self._failures.get(key), view.job["metadata"]["uid"]
-        if noted is None or noted.uid != uid:
-            noted = PodFailures(uid)
+        noted_failures, uid = self._failures.get(key), view.job["metadata"]["uid"]
+        if noted_failures is None or noted_failures.uid != uid:
+            noted_failures = PodFailures(uid)
         failed_at_ns = list(map(job_pods.finished_at_ns, view.new_failed))
         succeeded_at_ns = list(map(job_pods.finished_at_ns, view.new_succeeded))
         if succeeded_at_ns:
-            noted = PodFailures(uid)
+            noted_failures = PodFailures(uid)
             failed_at_ns = [instant_ns for instant_ns in failed_at_ns if instant_ns > max(succeeded_at_ns)]
         if not failed_at_ns:
-            return noted
-        return PodFailures(uid, noted.count + len(failed_at_ns), max(failed_at_ns))
+            return noted_failures
+        return PodFailures(uid, noted_failures.count + len(failed_at_ns), max(failed_at_ns))
 
     def _is_complete(self, view: JobView) -> bool:
         """Whether no pod runs and enough have succeeded: `completions`, or one if that is not set."""
         active, _, _ = self._count_pods(view.job)
         completions = view.spec.get("completions")
-        return active == 0 and view.succeeded >= (1 if completions is None else completions)
+        return active == 0 and view.succeeded_count >= (1 if completions is None else completions)
 
     def _set_suspended(self, view: JobView, status: Object) -> None:
         """Set the condition Suspended in `status`, in place, if `spec.suspend` changed, and record an Event.
@@ -220,7 +217,7 @@ class Jobs(Reconciler[Key]):
         verb = "Suspended" if view.is_suspended else "Resumed"
         message = f"Job {verb.lower()}"
         condition_status = "True" if view.is_suspended else "False"
-        new_condition = _condition("Suspended", "Job" + verb, message, now, status=condition_status)
+        new_condition = _job_condition("Suspended", "Job" + verb, message, now, status=condition_status)
         status["conditions"] = _with_replaced(status.get("conditions") or [], new_condition)
         if view.is_suspended:
             status.pop("startTime", None)
@@ -228,32 +225,32 @@ class Jobs(Reconciler[Key]):
             status["startTime"] = now
         self._events.event(view.job, "Normal", verb, message)
 
-    async def _resize(self, view: JobView, failures: PodFailures) -> tuple[float | None, StatusError | None]:
+    async def _adjust_pods(self, view: JobView, failures: PodFailures) -> tuple[float | None, StatusError | None]:
         """Create or delete pods; returns the seconds until pods may be created (None if none waits), and an error."""
         surplus = _surplus_pods(view, self._clock.now_ns())
         if surplus:
             return None, await self._delete_uncounted(view.job, surplus[: pod_control.BURST_PODS])
-        if view.is_suspended:
-            return None, None
-        terminating = list(filter(pods.is_terminating, view.pods))
-        missing = view.desired_active - len(view.active)
-        if job_pods.replaces_only_failed(view.job):
-            missing -= sum(not pods.is_finished(pod) for pod in terminating)
-        if missing <= 0:
+        missing = min(_missing_pods(view), pod_control.BURST_PODS)
+        if view.is_suspended or missing <= 0:
             return None, None
         now_ns = self._clock.now_ns()
-        if view.backoff_limit_per_index is None:
+        if view.backoff_limit_per_index is None:  # with it, each index has a back-off of its own
             backoff_s = job_pods.backoff_left_s(failures.count, failures.last_failure_ns, now_ns)
             if backoff_s > 0:
                 return backoff_s, None
-        missing = min(missing, pod_control.BURST_PODS)
-        if not view.is_indexed:
-            return None, await self._pods.create_all(view.job, [pod_templates.new_pod(view)] * missing)
-        pending = view.pending_indexes(missing, terminating)
-        wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in pending}
+        if view.is_indexed:
+            return await self._create_indexed(view, missing, now_ns)
+        return None, await self._pods.create_all(view.job, [pod_templates.new_pod(view)] * missing)
+
+    async def _create_indexed(
+        self, view: JobView, max_count: int, now_ns: int
+    ) -> tuple[float | None, StatusError | None]:
+        """Create the pods of at most `max_count` indexes that are not in back-off; returns what `_adjust_pods` does."""
+        wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in view.pending_indexes(max_count)}
         due_indexes = [index for index, wait_s in wait_s_by_index.items() if wait_s <= 0]
         error = await self._pods.create_all(view.job, [pod_templates.new_pod(view, index) for index in due_indexes])
-        return min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None), error
+        next_due_s = min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None)
+        return next_due_s, error
 
     async def _delete_uncounted(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
         """Delete pods, not counted as failed: they lose their finalizer first. Returns the first error, or None."""
@@ -299,12 +296,12 @@ class Jobs(Reconciler[Key]):
         self._set_counts(job, final_status)
         are_pods_left = tracking.has_more or final_status["terminating"] > 0
         is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
-        is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
-        if verdict is not None and is_finished:
-            self._set_final_condition(final_status, verdict)
+        final_verdict = None if are_pods_left or is_uncounted_left else verdict
+        if final_verdict is not None:
+            self._set_final_condition(final_status, final_verdict)
         await write_errors.write_status(self._registry, JOBS, {**job, "status": interim_status}, final_status)
-        if verdict is not None and is_finished:
-            self._record_end(job, final_status, verdict)
+        if final_verdict is not None:
+            self._record_end(job, final_status, final_verdict)
 
     async def _remove_finalizers(self, released: Sequence[Object]) -> None:
         """Remove the finalizer of pods. Raises StatusError if one cannot be written."""
@@ -318,7 +315,7 @@ class Jobs(Reconciler[Key]):
 
     def _verdict_condition(self, type_: str, verdict: JobVerdict) -> Object:
         """A condition of a type that is True since now, with the verdict's reason and message."""
-        return _condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
+        return _job_condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
 
     def _set_final_condition(self, status: Object, verdict: JobVerdict) -> None:
         """Make a status Complete or Failed, in place; a Complete one gets the completion time."""
@@ -357,14 +354,14 @@ def _add_finalizer(pod: Object) -> None:
     pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or []), job_pods.TRACKING_FINALIZER]
 
 
-def _condition(type_: str, reason: str, message: str, now: str, *, status: str = "True") -> Object:
+def _job_condition(type_: str, reason: str, message: str, now: str, *, status: str = "True") -> Object:
     """A JobCondition that changed at `now` (RFC 3339)."""
     times = {"lastProbeTime": now, "lastTransitionTime": now}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
 def _with_replaced(old_conditions: Sequence[Object], new_condition: Object) -> list[Object]:
-    """The conditions with `new_condition` in the place of the one of its type, otherwise at the end."""
+    """The conditions with `new_condition` in place of the one of its type, as upstream for Jobs, or else at the end."""
     if conditions.find(old_conditions, new_condition["type"]) is None:
         return [*old_conditions, new_condition]
     return [new_condition if condition["type"] == new_condition["type"] else condition for condition in old_conditions]
@@ -379,6 +376,14 @@ def _index_wait_s(view: JobView, index: int, now_ns: int) -> float:
     return job_pods.backoff_left_s(failures, job_pods.finished_at_ns(failed_pod), now_ns)
 
 
+def _missing_pods(view: JobView) -> int:
+    """How many pods have to be created; negative or 0 for none. A terminating pod may have to finish first."""
+    missing = view.desired_active_count - len(view.active)
+    if job_pods.replaces_only_failed(view.job):
+        missing -= sum(not pods.is_finished(pod) for pod in view.terminating)
+    return missing
+
+
 def _surplus_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods to delete: all of a suspended Job, those with a wrong or repeated index, and too many."""
     if view.is_suspended:
@@ -386,7 +391,7 @@ def _surplus_pods(view: JobView, now_ns: int) -> list[Object]:
     misplaced = _misplaced_pods(view, now_ns) if view.is_indexed else []
     misplaced_names = {pod["metadata"]["name"] for pod in misplaced}
     remaining = [pod for pod in view.active if pod["metadata"]["name"] not in misplaced_names]
-    surplus_count = len(remaining) - view.desired_active
+    surplus_count = len(remaining) - view.desired_active_count
     if surplus_count <= 0:
         return misplaced
     return misplaced + ranking.select_for_deletion(remaining, surplus_count, now_ns=now_ns)
@@ -396,7 +401,7 @@ def _misplaced_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods that no index needs: those without a valid one, and all but one of an index."""
     pods_by_index: defaultdict[int | None, list[Object]] = defaultdict(list)
     for pod in view.active:
-        index = job_pods.completion_index(pod) if view.is_valid(pod) else None
+        index = job_pods.completion_index(pod) if view.is_countable(pod) else None
         pods_by_index[index].append(pod)
     misplaced = pods_by_index.pop(None, [])
     for same_index in pods_by_index.values():

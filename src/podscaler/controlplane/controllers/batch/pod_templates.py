@@ -1,6 +1,7 @@
 """Makes the pods that a Job creates: finalizer, and index as annotation, label, host name and environment variable.
 
-`jobs` calls `new_pod` and writes the pods that it returns.
+`jobs` calls `new_pod` and creates the pods that it returns. `_set_index` adds the index to the metadata,
+`_indexed_spec` to the spec.
 
 Source: batch/v1, completionMode Indexed; KEP-3850 (failure counts by index).
 """
@@ -26,11 +27,11 @@ def new_pod(view: JobView, index: int | None = None) -> Object:
         pod["metadata"]["finalizers"] = [*finalizers, job_pods.TRACKING_FINALIZER]
     if index is not None:
         pod["spec"] = _indexed_spec(pod["spec"], view.job["metadata"]["name"], index)
-        _add_index(pod["metadata"], view, index)
+        _set_index(pod["metadata"], view, index)
     return pod
 
 
-def _add_index(metadata: Object, view: JobView, index: int) -> None:
+def _set_index(metadata: Object, view: JobView, index: int) -> None:
     """Set the index in the metadata of a new pod, in place: in its name, a label and an annotation."""
     job_name, suffix = view.job["metadata"]["name"], f"-{index}-"
     metadata["generateName"] = job_name[: _MAX_PREFIX_CHARACTERS - len(suffix)] + suffix
@@ -46,7 +47,7 @@ def _failure_counts(view: JobView, index: int) -> dict[str, str]:
     failed_pod = view.failed_pods_to_replace.get(index)
     if failed_pod is None:
         return {job_pods.INDEX_FAILURES: "0"}
-    failures = job_pods.index_failures(failed_pod)
+    failures = job_pods.counted_index_failures(failed_pod)
     ignored_failures = job_pods.all_index_failures(failed_pod) - failures
     if failure_policy.match(view.job, failed_pod).is_counted:
         failures += 1

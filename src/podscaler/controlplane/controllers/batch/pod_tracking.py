@@ -6,7 +6,7 @@
 2. the pods, without their finalizer
 3. the status of `count_released`, whose counters include these pods, and which no longer lists their uids
 
-Source: KEP-2307.
+`_is_released` and `_counts_as_failed` decide which pods are counted, and how. Source: KEP-2307.
 """
 
 import copy
@@ -20,7 +20,7 @@ from podscaler.controlplane.controllers.batch.job_view import JobView
 from podscaler.controlplane.controllers.framework import pods
 
 MAX_UNCOUNTED_PODS = 500
-"""The most pods and indexes that one sync adds to the status."""
+"""The most uncounted pods and new succeeded indexes in the status after one sync; the next sync counts further ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Tracking:
 
 
 def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking:
-    """List the finished pods of a Job in a copy of its new status.
+    """List the finished pods of a Job in a copy of its new status; returns that status and the listed pods.
 
     Args:
         view: the Job and its pods.
@@ -48,30 +48,28 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     """
     new_status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
     uncounted = new_status["uncountedTerminatedPods"]
-    succeeded, failed = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
-    counted_indexes: frozenset[int] = view.counted_indexes if view.is_indexed else frozenset()
-    indexes = set(counted_indexes)
+    succeeded_uids, failed_uids = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
+    succeeded_indexes = set(view.recorded_succeeded_indexes)
     released: list[Object] = []
     has_more = False
-    for pod in sorted(view.pods, key=_index_order):
-        if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
-            continue
-        new_index_count = len(indexes) - len(counted_indexes)
-        if len(succeeded) + len(failed) + new_index_count >= MAX_UNCOUNTED_PODS:
+    releasable = [pod for pod in view.pods if job_pods.is_tracked(pod) and _is_released(view, verdict, pod)]
+    for pod in sorted(releasable, key=_index_order):
+        new_index_count = len(succeeded_indexes) - len(view.recorded_succeeded_indexes)
+        if len(succeeded_uids) + len(failed_uids) + new_index_count >= MAX_UNCOUNTED_PODS:
             has_more = True
             break
         released.append(pod)
         uid = pod["metadata"]["uid"]
-        if pods.phase(pod) == "Succeeded" and uid not in failed:  # it may have counted as failed while terminating
+        if pods.phase(pod) == "Succeeded" and uid not in failed_uids:  # it may be listed as failed: it was terminating
             if not view.is_indexed:
-                _add(succeeded, uid)
-            elif view.is_valid(pod):
-                indexes |= job_pods.indexes_of([pod])
+                _append_once(succeeded_uids, uid)
+            elif view.is_countable(pod):
+                succeeded_indexes |= job_pods.indexes_of([pod])
         elif _counts_as_failed(view, verdict, pod):
-            _add(failed, uid)
-    new_status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
+            _append_once(failed_uids, uid)
+    new_status["uncountedTerminatedPods"] = _uncounted_field(succeeded_uids, failed_uids)
     if view.is_indexed:
-        _set_indexes(view, new_status, indexes)
+        _set_indexes(view, new_status, succeeded_indexes)
     return Tracking(new_status, released, has_more)
 
 
@@ -85,13 +83,13 @@ def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
     new_status = copy.deepcopy(status)
     uncounted = status.get("uncountedTerminatedPods") or {}
     still_tracked = {}
-    for name in ("succeeded", "failed"):
-        uids = uncounted.get(name) or []
-        still_tracked[name] = [uid for uid in uids if uid in tracked_uids]
-        count = status.get(name, 0) + len(uids) - len(still_tracked[name])
+    for result in ("succeeded", "failed"):  # the counters have the names of the lists
+        listed_uids = uncounted.get(result) or []
+        still_tracked[result] = [uid for uid in listed_uids if uid in tracked_uids]
+        count = status.get(result, 0) + len(listed_uids) - len(still_tracked[result])
         if count:
-            new_status[name] = count
-    new_status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
+            new_status[result] = count
+    new_status["uncountedTerminatedPods"] = _uncounted_field(still_tracked["succeeded"], still_tracked["failed"])
     return new_status
 
 
@@ -100,16 +98,16 @@ def _index_order(pod: Object) -> int:
     return job_pods.completion_index(pod) or 0
 
 
-def _add(uids: list[str], uid: str) -> None:
+def _append_once(uids: list[str], uid: str) -> None:
     """Append a uid unless it is listed."""
     if uid not in uids:
         uids.append(uid)
 
 
-def _uncounted(succeeded: list[str], failed: list[str]) -> Object:
+def _uncounted_field(succeeded_uids: list[str], failed_uids: list[str]) -> Object:
     """The field `uncountedTerminatedPods` with the uids of pods; an empty list is left out."""
-    uids_by_result = {"succeeded": succeeded, "failed": failed}
-    return {name: uids for name, uids in uids_by_result.items() if uids}
+    uids_by_result = {"succeeded": succeeded_uids, "failed": failed_uids}
+    return {result: uids for result, uids in uids_by_result.items() if uids}
 
 
 def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
@@ -126,16 +124,16 @@ def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool
 def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
     """Whether a pod that did not succeed adds to `status.failed`; with a failed Job all its pods do."""
     has_job_failed = verdict is not None and not verdict.is_success
-    if not (view.is_failed(pod) or has_job_failed) or not view.is_valid(pod):
+    if not (view.is_failed(pod) or has_job_failed) or not view.is_countable(pod):
         return False
     return failure_policy.match(view.job, pod).is_counted
 
 
-def _set_indexes(view: JobView, status: Object, indexes: set[int]) -> None:
+def _set_indexes(view: JobView, status: Object, succeeded_indexes: set[int]) -> None:
     """Set the succeeded and the failed indexes in the status, in place; without a success the fields are absent."""
-    if indexes:
-        status["succeeded"] = len(indexes)
-        status["completedIndexes"] = completion_indexes.format_indexes(indexes)
+    if succeeded_indexes:
+        status["succeeded"] = len(succeeded_indexes)
+        status["completedIndexes"] = completion_indexes.format_indexes(succeeded_indexes)
     else:
         status.pop("succeeded", None)
         status.pop("completedIndexes", None)

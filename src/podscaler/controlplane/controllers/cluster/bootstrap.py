@@ -1,8 +1,8 @@
 """Creates the default RBAC roles and bindings and the definition of MetricSource, before the API server serves.
 
-`cli.up` awaits `ensure_policy` and `ensure_definition`. Rules, subjects and labels that a stored role or binding lacks
-are added; those that users added are kept. A role or binding with the annotation
-`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
+`cli.up` awaits `ensure_policy` and `ensure_definition`. `bootstrap_roles` has the tables of roles and bindings. Rules,
+subjects and labels that a stored role or binding lacks are added; those that users added are kept. A role or binding
+with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
 
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """
@@ -32,9 +32,9 @@ async def ensure_policy(registry: Registry) -> None:
     for _ in bootstrap_roles.AGGREGATED_ROLES:  # aggregated roles select one another: each round propagates one level
         for role in roles:
             if "aggregationRule" in role:
-                role["rules"] = role_aggregation.rules_of(role, roles)
+                role["rules"] = role_aggregation.aggregated_rules(role, roles)
     await _ensure_all(registry, CLUSTER_ROLES, roles)
-    await _ensure_all(registry, ROLES, _roles())
+    await _ensure_all(registry, ROLES, _default_roles())
     await _ensure_all(registry, CLUSTER_ROLE_BINDINGS, _cluster_role_bindings())
     await _ensure_all(registry, ROLE_BINDINGS, _role_bindings())
 
@@ -52,10 +52,10 @@ async def ensure_definition(registry: Registry) -> None:
 
 async def _ensure_all(registry: Registry, resource: str, defaults: Iterable[Object]) -> None:
     """Write the default objects of a kind concurrently, so that they share a few syncs of the disk."""
-    await asyncio.gather(*(_ensure(registry, resource, default) for default in defaults))
+    await asyncio.gather(*(_ensure_object(registry, resource, default) for default in defaults))
 
 
-async def _ensure(registry: Registry, resource: str, default: Object) -> None:
+async def _ensure_object(registry: Registry, resource: str, default: Object) -> None:
     """Create a default object, or add to the stored one what it lacks unless its annotation forbids that."""
     metadata = default["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata["name"]
@@ -69,12 +69,12 @@ async def _ensure(registry: Registry, resource: str, default: Object) -> None:
         await registry.delete(resource, namespace, name)
         await registry.create(resource, default)
         return
-    merged = _merge(stored, default)
+    merged = _with_missing_parts(stored, default)
     if merged != stored:
         await registry.update(resource, merged)
 
 
-def _merge(stored: Object, default: Object) -> Object:
+def _with_missing_parts(stored: Object, default: Object) -> Object:
     """The stored role or binding with the labels, annotations, rules and subjects of the default one that it lacks."""
     metadata = dict(stored["metadata"])
     for field in ("labels", "annotations"):
@@ -94,15 +94,15 @@ def _merge(stored: Object, default: Object) -> Object:
 def _cluster_roles() -> Iterator[Object]:
     """The ClusterRoles, those of the tables and those that aggregate others."""
     for name, rules in bootstrap_roles.CLUSTER_ROLES.items():
-        yield _role("ClusterRole", {"name": name}, rules)
+        yield _new_role("ClusterRole", {"name": name}, rules)
     for name, rules in bootstrap_roles.CONTROLLER_RULES.items():
-        yield _role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
+        yield _new_role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
     for name, rules in bootstrap_roles.AGGREGATE_TO_RULES.items():
         metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregation_label(name): "true"}}
-        yield _role("ClusterRole", metadata, rules)
+        yield _new_role("ClusterRole", metadata, rules)
     for name, target_role in bootstrap_roles.AGGREGATED_ROLES.items():
         labels = {_aggregation_label(target_role): "true"} if target_role else {}
-        role = _role("ClusterRole", {"name": name, "labels": labels}, ())
+        role = _new_role("ClusterRole", {"name": name, "labels": labels}, ())
         role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregation_label(name): "true"}}]}
         yield role
 
@@ -112,15 +112,15 @@ def _aggregation_label(role_name: str) -> str:
     return f"{_GROUP}/aggregate-to-{role_name}"
 
 
-def _roles() -> Iterator[Object]:
+def _default_roles() -> Iterator[Object]:
     """The Roles of the table."""
     for (namespace, name), rules in bootstrap_roles.ROLES.items():
-        yield _role("Role", {"name": name, "namespace": namespace}, rules)
+        yield _new_role("Role", {"name": name, "namespace": namespace}, rules)
 
 
-def _role(kind: str, metadata: Object, rules: Rules) -> Object:
+def _new_role(kind: str, metadata: Object, rules: Rules) -> Object:
     """A Role or ClusterRole; `rules` are lines as in `_parse_rule`."""
-    return _object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
+    return _rbac_object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
 
 
 def _parse_rule(rule_line: str) -> policy_rules.PolicyRule:
@@ -140,23 +140,23 @@ def _split_items(column: str) -> tuple[str, ...]:
 def _cluster_role_bindings() -> Iterator[Object]:
     """The ClusterRoleBindings of the table, and those of the service accounts of controllers."""
     for name, subjects in bootstrap_roles.CLUSTER_ROLE_BINDINGS.items():
-        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
+        yield _new_binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
     for controller in bootstrap_roles.CONTROLLER_RULES:
         name = f"system:controller:{controller}"
         account = (f"ServiceAccount {_CONTROLLER_NAMESPACE}/{controller}",)
-        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), account)
+        yield _new_binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), account)
 
 
 def _role_bindings() -> Iterator[Object]:
     """The RoleBindings of the table."""
     for (namespace, name), (role_name, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
-        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
+        yield _new_binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
 
 
-def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
+def _new_binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
     """A binding of a kind; `role` is kind and name of the role, `subjects` are lines as in `_parse_subject`."""
     role_kind, role_name = role
-    binding = _object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}
+    binding = _rbac_object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}
     subject_objects = [_parse_subject(subject_line) for subject_line in subjects]
     return binding | {"subjects": subject_objects} if subject_objects else binding
 
@@ -170,7 +170,7 @@ def _parse_subject(subject_line: str) -> Object:
     return {"apiGroup": _GROUP, "kind": kind, "name": name}
 
 
-def _object(kind: str, metadata: Object) -> Object:
+def _rbac_object(kind: str, metadata: Object) -> Object:
     """An object of RBAC with the labels of default objects."""
     annotations = {_AUTOUPDATE: "true"}
     labels = {**_LABELS, **metadata.get("labels", {})}

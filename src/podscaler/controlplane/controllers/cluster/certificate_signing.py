@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It signs for the two signers of client
 certificates (`credentials.request_signing.SIGNERS`); a request that a signer rejects gets the condition Failed.
-Requests for other signers are left to their controllers.
+Requests for other signers are left to their controllers. Another signer belongs in `credentials.request_signing`.
 
 Source: kube-controller-manager's csrsigning and csrcleaner controllers, with their periods. Differs: nothing approves
 the requests of kubelets by itself.
@@ -55,7 +55,10 @@ class CertificateSigning(Reconciler[Key]):
         return [selection.key_of(signing_request) for signing_request in self._registry.list(REQUESTS)]
 
     async def sync(self, key: Key) -> float | None:
-        """Sign or delete one request; returns the seconds until it is to be deleted, None if it is gone."""
+        """Sign or delete one request; returns the seconds until it is to be deleted, None if it is gone or never is.
+
+        Raises StatusError if the write fails.
+        """
         signing_request = self._registry.find(REQUESTS, *key)
         if signing_request is None:
             return None
@@ -70,10 +73,10 @@ class CertificateSigning(Reconciler[Key]):
         has_certificate = bool((signing_request.get("status") or {}).get("certificate"))
         awaits_signature = APPROVED in condition_types and FAILED not in condition_types and not has_certificate
         if awaits_signature and signing_request["spec"].get("signerName") in request_signing.SIGNERS:
-            await self._sign(signing_request)
+            await self._sign_request(signing_request)
         return left_s
 
-    async def _sign(self, signing_request: Object) -> None:
+    async def _sign_request(self, signing_request: Object) -> None:
         """Sign a request and write its status: the certificate, or the condition Failed with the reason."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
@@ -99,7 +102,7 @@ def _expiries_s(signing_request: Object) -> Iterator[float]:
     if not conditions:
         yield instants.parse_optional(created_at) / NANOSECONDS + PENDING_TTL_S
     for condition in conditions:
-        is_finished = condition.get("type") in (DENIED, FAILED) or bool(status.get("certificate"))
         if condition.get("type") in (APPROVED, DENIED, FAILED):
+            is_finished = condition["type"] != APPROVED or bool(status.get("certificate"))
             updated_ns = instants.parse_optional(condition.get("lastUpdateTime") or created_at)
             yield updated_ns / NANOSECONDS + (FINISHED_TTL_S if is_finished else PENDING_TTL_S)

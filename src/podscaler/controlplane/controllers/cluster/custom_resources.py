@@ -19,6 +19,7 @@ and its handler, which replaces the storage of a definition whose spec or accept
 Differs: a kind is established without delay, as there is only one server.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -86,7 +87,7 @@ class CustomKinds(Reconciler[str]):
     def load(self) -> None:
         """Serve the kinds of the stored definitions, before the server accepts requests."""
         for crd in self._registry.list(DEFINITIONS):
-            self._serve(crd)
+            self._serve_kind(crd)
 
     async def run(self) -> None:
         """Sync definitions until cancelled."""
@@ -107,11 +108,11 @@ class CustomKinds(Reconciler[str]):
         """
         crd = self._registry.find(DEFINITIONS, "", key)
         if crd is None:
-            self._withdraw(key)
+            self._withdraw_kind(key)
             return None
         if "deletionTimestamp" in crd["metadata"]:
             return await self._delete_objects(crd)
-        await self._establish(key)
+        await self._establish_kind(key)
         return None
 
     def _keys_of(self, event: ObjectEvent) -> Iterable[str]:
@@ -125,14 +126,14 @@ class CustomKinds(Reconciler[str]):
         """The stored definitions of an API group."""
         return [crd for crd in self._registry.list(DEFINITIONS) if crd["spec"]["group"] == group]
 
-    async def _establish(self, name: str) -> None:
+    async def _establish_kind(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(DEFINITIONS, "", name)
-        stored_status = self._registry.get(DEFINITIONS, "", name).get("status") or {}  # of another copy than `crd`
+        stored_status = copy.deepcopy(crd.get("status") or {})  # `_set_conditions` changes that of `crd`
         self._set_conditions(crd)
         if crd["status"] != stored_status:
             crd = await self._registry.mutate(DEFINITIONS, "", name, self._set_conditions, subresource="status")
-        self._serve(crd)
+        self._serve_kind(crd)
 
     def _set_conditions(self, crd: Object) -> None:
         """Set accepted names and conditions of a definition, in place, as the names of others in its group allow."""
@@ -143,7 +144,7 @@ class CustomKinds(Reconciler[str]):
         ]
         crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
-    def _serve(self, crd: Object) -> None:
+    def _serve_kind(self, crd: Object) -> None:
         """Serve the kind of a definition with accepted names, withdraw versions that it lost, end outdated watches."""
         # an Established kind stays served, even while names of its changed spec are taken
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
@@ -165,7 +166,7 @@ class CustomKinds(Reconciler[str]):
         if old_spec != self._specs[name]:
             self._end_watches(old_records)
 
-    def _withdraw(self, name: str) -> None:
+    def _withdraw_kind(self, name: str) -> None:
         """Stop serving the kinds of a definition, and end the watches of them."""
         old_records = self._served.pop(name, None)
         if old_records is None:
@@ -196,8 +197,8 @@ class CustomKinds(Reconciler[str]):
         if FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return None
         key = records.storage_key(crd)
-        self._serve(crd)  # its objects can be deleted only while their kind is served
-        if name in self._served:
+        self._serve_kind(crd)  # its objects can be deleted only while their kind is served
+        if name in self._served:  # a kind that was never served has no objects
             await self._registry.mutate(DEFINITIONS, "", name, self._mark_deleting, subresource="status")
             await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
             if self._registry.list(key):

@@ -35,7 +35,8 @@ async def make_system_namespaces(registry: Registry) -> None:
     """Create the missing system namespaces. Raises StatusError."""
     for name in SYSTEM_NAMESPACES:
         if registry.find(NAMESPACES, "", name) is None:
-            await _create(registry, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await _create_unless_exists(registry, NAMESPACES, namespace)
 
 
 class NamespaceDefaults(Reconciler[str]):
@@ -65,14 +66,14 @@ class NamespaceDefaults(Reconciler[str]):
         return [namespace["metadata"]["name"] for namespace in self._registry.list(NAMESPACES)]
 
     async def sync(self, key: str) -> float | None:
-        """Create or update the two objects, unless the namespace is being deleted; returns None."""
+        """Create or update the two objects, unless the namespace is being deleted; returns None. Raises StatusError."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or pods.is_terminating(namespace):
             return None
         if self._registry.find(SERVICE_ACCOUNTS, key, DEFAULT_ACCOUNT) is None:
             metadata = {"name": DEFAULT_ACCOUNT, "namespace": key}
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-            await _create(self._registry, SERVICE_ACCOUNTS, account)
+            await _create_unless_exists(self._registry, SERVICE_ACCOUNTS, account)
         await self._publish_ca(key)
         return None
 
@@ -84,7 +85,7 @@ class NamespaceDefaults(Reconciler[str]):
             annotations = {"kubernetes.io/description": _DESCRIPTION}
             metadata = {"name": ROOT_CA, "namespace": namespace, "annotations": annotations}
             new_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-            await _create(self._registry, CONFIG_MAPS, new_map)
+            await _create_unless_exists(self._registry, CONFIG_MAPS, new_map)
         elif config_map.get("data") != data:
             await self._registry.update(CONFIG_MAPS, {**config_map, "data": data})
 
@@ -95,7 +96,7 @@ def _keys_of(event: ObjectEvent, default_name: str) -> list[str]:
     return [namespace] if name == default_name else []
 
 
-async def _create(registry: Registry, resource: str, obj: Object) -> None:
+async def _create_unless_exists(registry: Registry, resource: str, obj: Object) -> None:
     """Create an object, unless it exists or its namespace is gone or being deleted. Raises StatusError."""
     try:
         await registry.create(resource, obj)

@@ -30,7 +30,7 @@ BATCH_S = 0.1
 BATCH_S_PER_OBJECT = 0.0005
 MAX_BATCH_S = 5.0
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
-"""Kinds whose use can shrink by an update."""
+"""Kinds whose use can shrink by an update; a new kind that quotas count: `api.kinds.policy.quota_usage`."""
 
 
 class ResourceQuotas(Reconciler[Key]):
@@ -54,10 +54,11 @@ class ResourceQuotas(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
-        counted_kinds = [
-            Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._kinds()
+        watched_kinds = [
+            Watched(resource_key, partial(self._keys_of_object, resource_key), self._batch_period)
+            for resource_key in self._countable_kinds()
         ]
-        return [Watched(QUOTAS, self._index_quota), *counted_kinds]
+        return [Watched(QUOTAS, self._index_quota), *watched_kinds]
 
     def prime(self) -> Iterable[Key]:
         """All quotas."""
@@ -68,20 +69,23 @@ class ResourceQuotas(Reconciler[Key]):
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
-        """Count for one quota and write its status if it changed; returns the seconds until the next count, or None."""
+        """Count for one quota and write its status if it changed; returns the seconds until the next count.
+
+        None if the quota is gone. Raises StatusError, also if the quota has changed since it was read (409).
+        """
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
             self._batch_period.forget(key)
             return None
         namespace, _ = key
-        object_counts: list[int] = []
+        object_counts: list[int] = []  # of the kinds that the count reads, for the batch period
 
-        def objects_of(kind: str) -> Sequence[Object]:
-            objects = self._registry.list(kind, namespace)
+        def objects_of(resource_key: str) -> Sequence[Object]:
+            objects = self._registry.list(resource_key, namespace)
             object_counts.append(len(objects))
             return objects
 
-        used = quota_usage.calculate_used(quota, self._kinds(), objects_of, self._clock.now_ns())
+        used = quota_usage.calculate_used(quota, self._countable_kinds(), objects_of, self._clock.now_ns())
         self._batch_period.note(key, sum(object_counts))
         has_new_limits = _has_new_limits(quota)
         if has_new_limits or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):
@@ -89,7 +93,7 @@ class ResourceQuotas(Reconciler[Key]):
             await write_errors.ignoring_gone(self._registry.update(QUOTAS, quota, subresource="status"))
         return SETTLE_S if has_new_limits else RESYNC_S
 
-    def _kinds(self) -> list[str]:
+    def _countable_kinds(self) -> list[str]:
         """The `Resource.key` of each kind with own objects that quotas count, of those that are served now."""
         return [
             resource.key
@@ -117,20 +121,20 @@ class ResourceQuotas(Reconciler[Key]):
         if not names:
             del self._quota_names[namespace]
 
-    def _keys_of_object(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
+    def _keys_of_object(self, resource_key: str, event: ObjectEvent) -> Iterator[Key]:
         """The quotas of the namespace of a changed object, if the change can lower what the object uses."""
         namespace = event.object["metadata"].get("namespace", "")
         if namespace not in self._quota_names:
             return
-        if event.type == "DELETED" or (event.type == "MODIFIED" and self._may_shrink(kind, event.object)):
+        if event.type == "DELETED" or (event.type == "MODIFIED" and self._may_shrink(resource_key, event.object)):
             for name in self._quota_names[namespace]:
                 yield namespace, name
 
-    def _may_shrink(self, kind: str, obj: Object) -> bool:
+    def _may_shrink(self, resource_key: str, obj: Object) -> bool:
         """Whether an update of an object can lower what it uses; for a pod, whether it is no longer charged."""
-        if kind not in _MEASURED_KINDS:
+        if resource_key not in _MEASURED_KINDS:
             return False
-        return kind != "pods" or not quota_usage.is_charged(obj, self._clock.now_ns())
+        return resource_key != "pods" or not quota_usage.is_charged(obj, self._clock.now_ns())
 
 
 def _has_new_limits(quota: Object) -> bool:

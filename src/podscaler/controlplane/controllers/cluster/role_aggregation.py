@@ -1,7 +1,7 @@
 """The ClusterRole aggregation controller: writes the rules of ClusterRoles with an `aggregationRule`.
 
-Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `rules_of` before the first
-request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`.
+Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `aggregated_rules` before the
+first request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`.
 
 Source: upstream's clusterrole-aggregation-controller.
 """
@@ -16,9 +16,10 @@ from podscaler.controlplane.controllers.framework.control_loop import Reconciler
 from podscaler.controlplane.registry.registry import Registry
 
 _ONLY_KEY = "all roles"
+"""The key of the work queue that stands for all aggregated ClusterRoles."""
 
 
-def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
+def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Any]:
     """The aggregated rules of `role`: those of the selected `roles`, sorted by role name, without repetition."""
     sorted_roles = sorted(roles, key=lambda other_role: str(other_role["metadata"]["name"]))
     rules: list[Any] = []
@@ -49,13 +50,16 @@ class ClusterRoleAggregation(Reconciler[str]):
         return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
-        """Update the aggregated roles whose rules differ; returns None, as only changes need a sync."""
+        """Update the aggregated roles whose rules differ; returns None. Raises StatusError.
+
+        A role that aggregates aggregated ones gets their new rules in the sync after the change of these.
+        """
         del key
         roles = self._registry.list(CLUSTER_ROLES)
         for role in roles:
             if not role.get("aggregationRule"):
                 continue
-            aggregated_rules = rules_of(role, roles)
-            if aggregated_rules != (role.get("rules") or []):
-                await self._registry.update(CLUSTER_ROLES, {**role, "rules": aggregated_rules})
+            new_rules = aggregated_rules(role, roles)
+            if new_rules != (role.get("rules") or []):
+                await self._registry.update(CLUSTER_ROLES, {**role, "rules": new_rules})
         return None

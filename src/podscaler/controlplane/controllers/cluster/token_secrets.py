@@ -22,7 +22,7 @@ TYPE = "kubernetes.io/service-account-token"
 NAME_ANNOTATION = "kubernetes.io/service-account.name"
 UID_ANNOTATION = "kubernetes.io/service-account.uid"
 _DATA_KEYS = frozenset({"token", "ca.crt", "namespace"})
-"""The keys of a filled Secret."""
+"""The keys of a filled Secret; another one: also in `_filled_secret`."""
 
 IssueForSecret = Callable[[Object, Object], str]
 """Returns a token of a ServiceAccount (first), bound to a Secret (second)."""
@@ -53,7 +53,7 @@ class TokenSecrets(Reconciler[Key]):
         return [selection.key_of(secret) for secret in self._registry.list(SECRETS) if secret.get("type") == TYPE]
 
     async def sync(self, key: Key) -> float | None:
-        """Fill an incomplete Secret, or delete one whose ServiceAccount is gone or was replaced; returns None."""
+        """Fill a Secret, or delete one whose ServiceAccount is gone or replaced; returns None. Raises StatusError."""
         secret = self._registry.find(SECRETS, *key)
         if secret is None or secret.get("type") != TYPE or "deletionTimestamp" in secret["metadata"]:
             return None
@@ -61,20 +61,21 @@ class TokenSecrets(Reconciler[Key]):
         annotations = secret["metadata"].get("annotations") or {}
         account = self._registry.find(ACCOUNTS, namespace, annotations.get(NAME_ANNOTATION, ""))
         if account is None:
-            await self._delete(key, secret)
+            await self._delete_secret(key, secret)
             return None
         account_uid = account["metadata"]["uid"]
+        is_filled = (secret.get("data") or {}).keys() >= _DATA_KEYS and UID_ANNOTATION in annotations
         if annotations.get(UID_ANNOTATION, account_uid) != account_uid:
-            await self._delete(key, secret)
-        elif not (secret.get("data") or {}).keys() >= _DATA_KEYS or UID_ANNOTATION not in annotations:
-            await self._registry.update(SECRETS, self._fill(secret, account))
+            await self._delete_secret(key, secret)
+        elif not is_filled:
+            await self._registry.update(SECRETS, self._filled_secret(secret, account))
         return None
 
-    async def _delete(self, key: Key, secret: Object) -> None:
+    async def _delete_secret(self, key: Key, secret: Object) -> None:
         """Delete a Secret, which may be gone."""
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
-    def _fill(self, secret: Object, account: Object) -> Object:
+    def _filled_secret(self, secret: Object, account: Object) -> Object:
         """The Secret with a token, the authority's certificate and the namespace."""
         metadata = secret["metadata"]
         annotations = {**(metadata.get("annotations") or {}), UID_ANNOTATION: account["metadata"]["uid"]}

@@ -1,7 +1,8 @@
 """The Deployment controller: carries out `deployment_planning.plan` for a Deployment and its ReplicaSets.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It updates ReplicaSets with their
-resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried.
+resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried. A change of what a
+rollout does belongs in `rollout` or `deployment_planning`.
 
 Source: documentation of Deployment; events, conditions and annotations are upstream's.
 """
@@ -34,7 +35,7 @@ PODS = "pods"
 
 
 class Deployments(Reconciler[Key]):
-    """Reconciles Deployments. Keys are namespace and name."""
+    """Reconciles the Deployments of `registry`. Keys are namespace and name; `clock` times conditions."""
 
     name = "deployment-controller"
 
@@ -72,8 +73,10 @@ class Deployments(Reconciler[Key]):
             self._events.event(deployment, "Warning", "SelectingAll", message)
             return None
         namespace, _ = key
-        orphans = self._index.orphans(namespace, selector)
-        sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
+        orphan_names = self._index.orphan_names(namespace, selector)
+        sets = await claims.claim(
+            self._registry, REPLICA_SETS, deployment, selector=selector, orphan_names=orphan_names
+        )
         # `_carry_out` compares the new status with the old one, which the plan must not change
         working_copy: Object = {**deployment, "status": dict(deployment.get("status") or {})}
         plan = deployment_planning.plan(
@@ -101,24 +104,26 @@ class Deployments(Reconciler[Key]):
 
     def _old_pods_exist(self, sets: Sequence[Object], new_set: Object | None) -> bool:
         """Whether ReplicaSets other than `new_set` still have pods that are not finished."""
-        return any(
-            not pods.is_finished(pod)
-            for replica_set in sets
-            if replica_set is not new_set
-            for pod in self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
-        )
+        for replica_set in sets:
+            set_pods = self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
+            if replica_set is not new_set and not all(map(pods.is_finished, set_pods)):
+                return True
+        return False
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
-        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned."""
-        if plan.create is not None and not await self._create(plan.create, deployment):
-            return 0.0  # the next sync reads the status with the incremented collisionCount
+        """Make the writes of a plan; returns the seconds until the next sync, None if none is planned.
+
+        Raises StatusError; the writes after the failed one are not made.
+        """
         if plan.create is not None:
+            if not await self._create_new_set(plan.create, deployment):
+                return 0.0  # the next sync reads the status with the incremented collisionCount
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
             await self._registry.update(REPLICA_SETS, replica_set)
             self._report_scaling(plan, replica_set, deployment)
         for replica_set in plan.delete:
-            await self._delete(replica_set)
+            await self._delete_set(replica_set)
         await self._write_revision(plan, deployment)
         await write_errors.write_status(self._registry, DEPLOYMENTS, deployment, plan.status)
         return plan.requeue_after_s
@@ -129,7 +134,7 @@ class Deployments(Reconciler[Key]):
             if name == replica_set["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
-    async def _create(self, new_set: Object, deployment: Object) -> bool:
+    async def _create_new_set(self, new_set: Object, deployment: Object) -> bool:
         """Create the new ReplicaSet; returns False if its name is taken (then sync again). Raises StatusError."""
         try:
             await self._registry.create(REPLICA_SETS, new_set)
@@ -163,7 +168,7 @@ class Deployments(Reconciler[Key]):
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:
             return
-        failed_condition = progress.progressing(
+        failed_condition = progress.progressing_condition(
             "False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns()
         )
 
@@ -173,7 +178,7 @@ class Deployments(Reconciler[Key]):
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), set_condition, subresource="status")
 
-    async def _delete(self, replica_set: Object) -> None:
+    async def _delete_set(self, replica_set: Object) -> None:
         """Delete a ReplicaSet, which may be gone; the garbage collector deletes its dependents."""
         uid = replica_set["metadata"]["uid"]
         await write_errors.ignoring_gone(

@@ -51,26 +51,26 @@ def plan(
         rollout.resize()
         rollout.compute_status(with_progress=False)
     elif rollout_bounds.is_rolling(deployment):
-        _roll(rollout)
+        _plan_rolling_step(rollout)
     else:
-        _recreate(rollout, old_pods_exist)
+        _plan_recreate_step(rollout, old_pods_exist)
     return rollout.plan
 
 
-def _roll(rollout: Rollout) -> None:
+def _plan_rolling_step(rollout: Rollout) -> None:
     """Plan a step of a rolling update: scale up the new ReplicaSet, else scale down the old ones."""
     if rollout.new_set is None:
         rollout.create_new()
     else:
         rollout.update_new()
-    is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)
+    is_scaling = _scale_new(rollout) or _scale_down_old(rollout)  # at most one of them in a sync
     if not is_scaling and rollout.is_complete():
         rollout.clean_up()
     rollout.compute_status(with_progress=True)
 
 
-def _scale_up_new(rollout: Rollout) -> bool:
-    """Scale the new ReplicaSet as far as maxSurge allows; returns whether its size changes."""
+def _scale_new(rollout: Rollout) -> bool:
+    """Scale the new ReplicaSet up as far as maxSurge allows, or down if it is too large; returns whether it changes."""
     new_set = rollout.new_set
     if new_set is None:
         return False
@@ -117,13 +117,17 @@ def _remove_pods(rollout: Rollout, max_pods: int, count_removable: Callable[[Obj
     return removed > 0
 
 
-def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
+def _plan_recreate_step(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
     """Plan a step of Recreate: the new ReplicaSet is created or scaled up only when the last old pod is gone."""
     rollout.update_new()
     active_old = replica_sets.active(rollout.old_sets)
     for replica_set in active_old:
         rollout.scale(replica_set, 0)
-    if not active_old and not replica_sets.total(rollout.old_sets, "replicas") and not old_pods_exist(rollout.new_set):
+    if (
+        not active_old
+        and not replica_sets.total_count(rollout.old_sets, "replicas")
+        and not old_pods_exist(rollout.new_set)
+    ):
         if rollout.new_set is None:
             rollout.create_new()
         elif not rollout.scale(rollout.new_set, rollout.desired_replicas) and rollout.is_complete():

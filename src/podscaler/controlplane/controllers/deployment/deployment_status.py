@@ -16,7 +16,7 @@ _SUMMED_COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminating
 """Counts of a Deployment's status that are the sums of the counts of the same name of its ReplicaSets."""
 
 
-def condition(type_: str, status: str, reason: str, *, message: str, now_ns: int) -> Object:
+def deployment_condition(type_: str, status: str, reason: str, *, message: str, now_ns: int) -> Object:
     """A DeploymentCondition that changed now."""
     now = rfc3339(now_ns)
     return {
@@ -39,8 +39,8 @@ def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, n
         now_ns: the time of this sync, in nanoseconds since the epoch.
     """
     old_status = deployment.get("status") or {}
-    counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}
-    counts["updatedReplicas"] = replica_sets.total([new_set] if new_set else [], "replicas")
+    counts = {field: replica_sets.total_count(sets, field) for field in _SUMMED_COUNTS}
+    counts["updatedReplicas"] = replica_sets.total_count([new_set] if new_set else [], "replicas")
     counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
     # the API omits counts of 0, except this one
@@ -64,6 +64,6 @@ def _available_condition(deployment: Object, available_replicas: int, now_ns: in
     """The condition Available: True if at most maxUnavailable of the desired replicas are not available."""
     if available_replicas >= rollout_bounds.desired_replicas(deployment) - rollout_bounds.max_unavailable(deployment):
         reason, message = "MinimumReplicasAvailable", "Deployment has minimum availability."
-        return condition("Available", "True", reason, message=message, now_ns=now_ns)
+        return deployment_condition("Available", "True", reason, message=message, now_ns=now_ns)
     reason, message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
-    return condition("Available", "False", reason, message=message, now_ns=now_ns)
+    return deployment_condition("Available", "False", reason, message=message, now_ns=now_ns)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from podscaler.api.machinery import instants
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controlplane.controllers.deployment.deployment_status import condition, is_complete
+from podscaler.controlplane.controllers.deployment.deployment_status import deployment_condition, is_complete
 from podscaler.controlplane.controllers.framework import conditions
 
 PROGRESSING = "Progressing"
@@ -31,6 +31,7 @@ CREATE_FAILED = "ReplicaSetCreateError"
 PAUSED = "DeploymentPaused"
 RESUMED = "DeploymentResumed"
 _NO_DEADLINE_S = 2**31 - 1
+"""The progressDeadlineSeconds that stands for no deadline, as upstream."""
 _CHECK_DELAY_S = 1.0
 """A sync is planned so much after the deadline, so that it certainly finds the deadline passed."""
 
@@ -41,14 +42,14 @@ def deadline_s(deployment: Object) -> int | None:
     return None if limit is None or limit == _NO_DEADLINE_S else int(limit)
 
 
-def find_condition(status: Object) -> Object | None:
+def find_progressing(status: Object) -> Object | None:
     """The condition Progressing of a status, None without one."""
     return conditions.find(status.get("conditions") or [], PROGRESSING)
 
 
-def progressing(status: str, reason: str, *, message: str, now_ns: int) -> Object:
+def progressing_condition(status: str, reason: str, *, message: str, now_ns: int) -> Object:
     """A condition Progressing that changed now."""
-    return condition(PROGRESSING, status, reason, message=message, now_ns=now_ns)
+    return deployment_condition(PROGRESSING, status, reason, message=message, now_ns=now_ns)
 
 
 def pause_condition(deployment: Object, now_ns: int) -> Object | None:
@@ -56,7 +57,7 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
 
     None if it is set already, without a deadline, and once the deadline has passed.
     """
-    current = find_condition(deployment.get("status") or {})
+    current = find_progressing(deployment.get("status") or {})
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
     was_paused = current is not None and current.get("reason") == PAUSED
@@ -64,7 +65,7 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
     if is_paused == was_paused:
         return None
     reason, message = (PAUSED, "Deployment is paused") if is_paused else (RESUMED, "Deployment is resumed")
-    return progressing("Unknown", reason, message=message, now_ns=now_ns)
+    return progressing_condition("Unknown", reason, message=message, now_ns=now_ns)
 
 
 def with_progress(
@@ -78,7 +79,7 @@ def with_progress(
         sets, new_set, now_ns: as for `deployment_status.status`.
     """
     all_conditions: list[Object] = status["conditions"]
-    old_progressing = find_condition(deployment.get("status") or {})
+    old_progressing = find_progressing(deployment.get("status") or {})
     if deadline_s(deployment) is None:
         all_conditions = conditions.without(all_conditions, PROGRESSING)
     elif not _was_complete(status, old_progressing):
@@ -93,7 +94,7 @@ def with_progress(
 
 def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
     """The seconds until the deadline must be checked, None if it cannot pass."""
-    limit_s, current = deadline_s(deployment), find_condition(status)
+    limit_s, current = deadline_s(deployment), find_progressing(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
     left_s = (_updated_at_ns(current) - now_ns) / NANOSECONDS + limit_s
@@ -114,13 +115,14 @@ def _with_updated_progress(deployment: Object, status: Object, *, new_set: Objec
     old_conditions: list[Object] = status["conditions"]
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
-        return conditions.with_condition(old_conditions, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
+        complete = progressing_condition("True", AVAILABLE, message=message, now_ns=now_ns)
+        return conditions.with_condition(old_conditions, complete)
     if _has_progressed(deployment.get("status") or {}, status):
         message = f"{subject} is progressing."
-        return _with_renewed(old_conditions, progressing("True", UPDATED, message=message, now_ns=now_ns))
+        return _with_renewed(old_conditions, progressing_condition("True", UPDATED, message=message, now_ns=now_ns))
     if _has_timed_out(deployment, status, now_ns):
         message = f"{subject} has timed out progressing."
-        timed_out = progressing("False", TIMED_OUT, message=message, now_ns=now_ns)
+        timed_out = progressing_condition("False", TIMED_OUT, message=message, now_ns=now_ns)
         return conditions.with_condition(old_conditions, timed_out)
     return old_conditions
 
@@ -150,7 +152,7 @@ def _outdated_replicas(status: Object) -> int:
 
 def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     """Whether the progress deadline has passed since the last update of Progressing; never once complete."""
-    limit_s, current = deadline_s(deployment), find_condition(status)
+    limit_s, current = deadline_s(deployment), find_progressing(status)
     if limit_s is None or current is None or current.get("reason") == AVAILABLE:
         return False
     if current.get("reason") == TIMED_OUT:
@@ -158,9 +160,9 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
     return _updated_at_ns(current) + limit_s * NANOSECONDS < now_ns
 
 
-def _updated_at_ns(progressing_condition: Object) -> int:
+def _updated_at_ns(progressing: Object) -> int:
     """`lastUpdateTime` of a condition, in nanoseconds since the epoch; 0 if it is not set."""
-    return instants.parse_optional(progressing_condition.get("lastUpdateTime"))
+    return instants.parse_optional(progressing.get("lastUpdateTime"))
 
 
 def _find_replica_failure(sets: Sequence[Object], new_set: Object | None, now_ns: int) -> Object | None:
@@ -170,5 +172,5 @@ def _find_replica_failure(sets: Sequence[Object], new_set: Object | None, now_ns
         cause = conditions.find((replica_set.get("status") or {}).get("conditions") or [], "ReplicaFailure")
         if cause is not None:
             reason, message = cause.get("reason", ""), cause.get("message", "")
-            return condition("ReplicaFailure", cause["status"], reason, message=message, now_ns=now_ns)
+            return deployment_condition("ReplicaFailure", cause["status"], reason, message=message, now_ns=now_ns)
     return None

@@ -1,4 +1,6 @@
-"""Finds the new ReplicaSet of a Deployment, and orders and counts ReplicaSets; the rollout computations call it.
+"""Finds the new ReplicaSet of a Deployment, and orders and counts ReplicaSets.
+
+The modules of this package call it, and `apps.replicaset` calls `size`. The functions change nothing.
 
 Source: the Deployment controller's rules (documentation: "Rollover", "Clean up policy", "Proportional scaling").
 """
@@ -25,7 +27,7 @@ def total_size(replica_sets: Iterable[Object]) -> int:
     return sum(size(replica_set) for replica_set in replica_sets)
 
 
-def total(replica_sets: Iterable[Object], field: str) -> int:
+def total_count(replica_sets: Iterable[Object], field: str) -> int:
     """The sum of a count (as of `count`) over the statuses of ReplicaSets."""
     return sum(count(replica_set, field) for replica_set in replica_sets)
 

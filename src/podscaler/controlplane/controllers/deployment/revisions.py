@@ -1,7 +1,7 @@
 """Annotations of a Deployment's ReplicaSets: revision, revision history, and the sizes of the last scaling.
 
 `rollout` calls it, `deployment` writes `REVISION` to the Deployment; `kubectl rollout history` and `undo` read the
-revisions.
+revisions. A new annotation: a constant, also in `_NOT_COPIED`.
 
 Source: annotations `deployment.kubernetes.io/*`.
 """
@@ -14,6 +14,7 @@ REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
+"""`spec.replicas` of the Deployment, and that plus maxSurge, at the last scaling of the ReplicaSet."""
 HISTORY_MAX_CHARACTERS = 2000
 """As upstream."""
 _NOT_COPIED = frozenset(

@@ -1,7 +1,8 @@
 """The operations on ReplicaSets that one sync of a Deployment consists of; each adds to the `DeploymentPlan`.
 
 `deployment_planning.plan` chooses the operations and `deployment.Deployments` carries the plan out. Nothing is written
-here; the objects are the caller's copies.
+here; the objects are the caller's copies. A new operation: a method of `Rollout`; a new write: a field of
+`DeploymentPlan`, and a step of `Deployments._carry_out`.
 
 Source: documentation of Deployment; events and annotations are upstream's.
 """
@@ -103,22 +104,21 @@ class Rollout:
         if _written_facts(self.new_set) != facts_before:
             self._plan_update(self.new_set)
         self.plan.revision = str(revisions.revision(self.new_set))
-        if progress.find_condition(self.deployment.get("status") or {}) is None:
+        if progress.find_progressing(self.deployment.get("status") or {}) is None:
             self._set_progress(progress.FOUND, f'Found new replica set "{self.new_set["metadata"]["name"]}"')
 
     def create_new(self) -> None:
         """Plan the creation of the new ReplicaSet, as large as the strategy allows."""
-        new_set = _replica_set(self.deployment)
-        revision = revisions.next_revision(self.old_sets)
-        new_set["spec"]["replicas"] = self.allowed_size(new_set)
+        new_set, revision = _new_replica_set(self.deployment), revisions.next_revision(self.old_sets)
+        name, size = new_set["metadata"]["name"], self.allowed_size(new_set)
+        new_set["spec"]["replicas"] = size
         revisions.annotate(new_set, self.deployment, revision)
         self._note_sizes(new_set)
         self.new_set = self.plan.create = new_set
         self.plan.revision = str(revision)
-        if new_set["spec"]["replicas"]:
-            name, size = new_set["metadata"]["name"], new_set["spec"]["replicas"]
+        if size:
             self.plan.events.append((name, f"Scaled up replica set {name} from 0 to {size}"))
-        self._set_progress(progress.CREATED, f'Created new replica set "{new_set["metadata"]["name"]}"')
+        self._set_progress(progress.CREATED, f'Created new replica set "{name}"')
 
     def allowed_size(self, new_set: Object) -> int:
         """The size that the new ReplicaSet may have now: in a rolling update limited by maxSurge."""
@@ -130,7 +130,7 @@ class Rollout:
         return size if addable_pods <= 0 else size + min(addable_pods, self.desired_replicas - size)
 
     def scale(self, replica_set: Object, size: int) -> bool:
-        """Plan another size for a ReplicaSet; returns False if it has that size already."""
+        """Plan another size for a ReplicaSet; returns False, and plans nothing, if it has that size already."""
         if replica_sets.size(replica_set) == size:
             return False
         self._set_size(replica_set, size)
@@ -139,11 +139,11 @@ class Rollout:
     def resize(self) -> None:
         """Distribute `spec.replicas` among the ReplicaSets without proceeding with the rollout."""
         active = replica_sets.active(self.sets)
-        if len(active) <= 1:
-            only_set = active[0] if active else self._latest()
+        if len(active) <= 1:  # no rollout is under way
+            only_set = active[0] if active else self._find_latest_set()
             if only_set is not None:
                 self._set_size(only_set, self.desired_replicas)
-        elif self._is_saturated():
+        elif self._is_saturated():  # the old pods are not needed any more
             for replica_set in replica_sets.active(self.old_sets):
                 self.scale(replica_set, 0)
         elif rollout_bounds.is_rolling(self.deployment):
@@ -156,7 +156,7 @@ class Rollout:
             return
         candidates = [replica_set for replica_set in self.old_sets if not pods.is_terminating(replica_set)]
         candidates.sort(key=_revision_order)
-        surplus = candidates[: max(len(candidates) - limit, 0)]
+        surplus = candidates[: max(len(candidates) - limit, 0)]  # as upstream, one with pods is counted, but stays
         self.plan.delete += [replica_set for replica_set in surplus if _is_unused(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
@@ -173,11 +173,11 @@ class Rollout:
         """Whether the rollout is complete according to the status before this sync."""
         return deployment_status.is_complete(self.deployment, self.deployment.get("status") or {})
 
-    def _latest(self) -> Object | None:
+    def _find_latest_set(self) -> Object | None:
         """The new ReplicaSet, or else the youngest old one; None without any."""
-        if self.new_set is not None or not self.old_sets:
+        if self.new_set is not None:
             return self.new_set
-        return replica_sets.by_age(self.old_sets)[-1]
+        return replica_sets.by_age(self.old_sets)[-1] if self.old_sets else None
 
     def _is_saturated(self) -> bool:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
@@ -222,7 +222,7 @@ class Rollout:
     def _set_progress(self, reason: str, message: str) -> None:
         """Set the condition Progressing to True with this reason, if the Deployment has a progress deadline."""
         if progress.deadline_s(self.deployment) is not None:
-            self._set_condition(progress.progressing("True", reason, message=message, now_ns=self.now_ns))
+            self._set_condition(progress.progressing_condition("True", reason, message=message, now_ns=self.now_ns))
 
     def _set_condition(self, condition: Object) -> None:
         """Set a condition in the status before this sync, which the new status is computed from."""
@@ -230,7 +230,7 @@ class Rollout:
         status["conditions"] = conditions.with_condition(status.get("conditions") or [], condition)
 
 
-def _replica_set(deployment: Object) -> Object:
+def _new_replica_set(deployment: Object) -> Object:
     """The manifest of a ReplicaSet of size 0 for the Deployment's template."""
     template = deployment["spec"]["template"]
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)
@@ -297,7 +297,7 @@ def proportional_sizes(
     ordered = replica_sets.largest_first(sets, among_equals_newest=pods_to_add > 0)
     added, new_sizes = 0, []
     for replica_set in ordered:
-        share = _share(replica_set, pods_to_add - added, allowed_pods, current_pods) if pods_to_add else 0
+        share = _limited_share(replica_set, pods_to_add - added, allowed_pods, current_pods) if pods_to_add else 0
         added += share
         new_sizes.append((replica_set, replica_sets.size(replica_set) + share))
     if new_sizes and pods_to_add:  # the largest one gets what rounding left over
@@ -306,7 +306,7 @@ def proportional_sizes(
     return new_sizes
 
 
-def _share(replica_set: Object, remaining_pods: int, allowed_pods: int, current_pods: int) -> int:
+def _limited_share(replica_set: Object, remaining_pods: int, allowed_pods: int, current_pods: int) -> int:
     """How many of the pods still to add (negative: to remove) a ReplicaSet gets: its fair share at most."""
     if remaining_pods == 0:
         return 0
@@ -320,9 +320,9 @@ def _fair_share(replica_set: Object, allowed_pods: int, current_pods: int) -> in
     if allowed_pods == 0:
         return -size
     old_allowed_pods = revisions.parse_number(replica_set, revisions.MAXIMUM) or current_pods
-    return _round_half_up(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
+    return _round_half_away_from_zero(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 
-def _round_half_up(number: float) -> int:
+def _round_half_away_from_zero(number: float) -> int:
     """The nearest integer; halves are rounded away from 0."""
     return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)

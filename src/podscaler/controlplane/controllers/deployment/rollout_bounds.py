@@ -1,7 +1,7 @@
 """Resolves maxSurge and maxUnavailable to numbers of pods.
 
 This package calls it for Deployments; `apps.daemonset_planning`, `apps.statefulset_planning` and
-`apps.disruption_budgets` call `resolve`.
+`apps.disruption_budgets` call `round_up` and `round_down` for their bounds.
 
 Source: documentation of Deployment ("Rolling update"); surge is rounded up, unavailability down, and both cannot be 0.
 """
@@ -32,18 +32,27 @@ def resolve(surge: IntOrPercent, unavailable: IntOrPercent, replicas: int) -> tu
     Raises:
         ValueError: for a text that is not a percentage.
     """
-    surge_pods = -(-_pods_in_hundredths(surge, replicas) // 100)  # rounded up
-    unavailable_pods = _pods_in_hundredths(unavailable, replicas) // 100
+    surge_pods, unavailable_pods = round_up(surge, replicas), round_down(unavailable, replicas)
     if surge_pods == 0 and unavailable_pods == 0:  # no pod could be replaced
         return 0, 1
     return surge_pods, unavailable_pods
+
+
+def round_up(bound: IntOrPercent, replicas: int) -> int:
+    """A bound (as of `resolve`) as a number of pods, a percentage rounded up. Raises ValueError."""
+    return -(-_pods_in_hundredths(bound, replicas) // 100)
+
+
+def round_down(bound: IntOrPercent, replicas: int) -> int:
+    """A bound (as of `resolve`) as a number of pods, a percentage rounded down. Raises ValueError."""
+    return _pods_in_hundredths(bound, replicas) // 100
 
 
 def max_surge(deployment: Object) -> int:
     """How many pods are allowed beyond `spec.replicas`; 0 for Recreate."""
     if not is_rolling(deployment):
         return 0
-    surge_pods, _ = _bounds(deployment)
+    surge_pods, _ = _resolved_bounds(deployment)
     return surge_pods
 
 
@@ -52,11 +61,11 @@ def max_unavailable(deployment: Object) -> int:
     replicas = desired_replicas(deployment)
     if not is_rolling(deployment) or replicas == 0:
         return 0
-    _, unavailable_pods = _bounds(deployment)
+    _, unavailable_pods = _resolved_bounds(deployment)
     return min(unavailable_pods, replicas)
 
 
-def _bounds(deployment: Object) -> tuple[int, int]:
+def _resolved_bounds(deployment: Object) -> tuple[int, int]:
     """maxSurge and maxUnavailable of a Deployment as numbers of pods."""
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
     return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), desired_replicas(deployment))

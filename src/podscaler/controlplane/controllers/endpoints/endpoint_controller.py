@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`, for clients that do not read EndpointSlices;
 the control plane itself reads slices only. Endpoints of Services without a selector belong to the user. Endpoints
-without a Service are deleted, unless they are the lock of a leader election.
+without a Service are deleted, unless they are the lock of a leader election. `endpoint_object` has their content.
 
 Source: upstream's endpoint controller.
 """
@@ -32,7 +32,7 @@ _SERVICE_TIME = ""
 
 
 class EndpointController(Reconciler[Key]):
-    """Reconciles the Endpoints of Services. Keys are namespace and name of Services."""
+    """Reconciles the Endpoints in `registry`. Keys are namespace and name of Services; `clock` times Events."""
 
     name = "endpoint-controller"
 
@@ -64,7 +64,7 @@ class EndpointController(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Create or update the Endpoints of a Service if they differ, or delete those of a deleted Service.
 
-        A namespace that is being deleted gets none. Returns None, as only changes need a sync.
+        A namespace that is being deleted gets none. Returns None, as only changes need a sync. Raises StatusError.
         """
         service = self._registry.find(SERVICES, *key)
         if service is None:
@@ -78,14 +78,14 @@ class EndpointController(Reconciler[Key]):
         selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
         self._pods.note(key, selected)
         trigger_times = _trigger_times(service, selected)
-        trigger_time = self._earliest_new(key, trigger_times)
+        trigger_time = self._earliest_new_time(key, trigger_times)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         current = self._registry.find(ENDPOINTS, *key)
-        desired = endpoint_object.desired(service, selected, current, trigger_time, self._address_caches[key])
-        if desired is not None and current is None:
-            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, desired))
-        elif desired is not None:
-            await self._registry.update(ENDPOINTS, desired)
+        changed = endpoint_object.object_to_write(service, selected, current, trigger_time, self._address_caches[key])
+        if changed is not None and current is None:
+            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, changed))
+        elif changed is not None:
+            await self._registry.update(ENDPOINTS, changed)
         self._last_times[key] = trigger_times
         return None
 
@@ -97,8 +97,8 @@ class EndpointController(Reconciler[Key]):
             message = f"Failed to update endpoint {namespace}/{name}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpoint", message)
 
-    def _earliest_new(self, key: Key, trigger_times: dict[str, str]) -> str:
-        """The earliest of the times that are later than at the last sync (RFC 3339), empty if none is."""
+    def _earliest_new_time(self, key: Key, trigger_times: dict[str, str]) -> str:
+        """The earliest of the times that are later than at the last sync (RFC 3339 in UTC), empty if none is."""
         old_times = self._last_times.get(key, {})
         new_times = [time for name, time in trigger_times.items() if time > old_times.get(name, "")]
         return min(new_times, default="")

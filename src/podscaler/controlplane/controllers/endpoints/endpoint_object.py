@@ -1,14 +1,17 @@
-"""Computes the Endpoints object of a Service from its pods; `endpoint_controller` calls `desired` and writes it.
+"""Computes the Endpoints object of a Service from its pods; `endpoint_controller` calls `object_to_write`.
 
 1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
    terminating pods are in neither.
 2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
+`_ports_and_address` decides which pods are listed; an address is made of `endpoints.endpoint`, as in slices.
+
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import starmap
 
 from podscaler.api.kinds.networking.endpoints import MANAGED_BY, MANAGER
 from podscaler.api.resource.resources import Object
@@ -19,17 +22,17 @@ from podscaler.controlplane.controllers.framework import pods
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 MAX_ADDRESSES = 1000
-_LEADER = "control-plane.alpha.kubernetes.io/leader"
+_LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 
 
 class AddressCache(endpoints.PodCache[tuple[str, Object]]):
     """The addresses of the pods of one Service, each with the field of a subset in which it is listed."""
 
     def __init__(self) -> None:
-        super().__init__(_describe)
+        super().__init__(_ports_and_address)
 
 
-def desired(
+def object_to_write(
     service: Object,
     selected: Iterable[Object],
     current: Object | None,
@@ -46,9 +49,9 @@ def desired(
         cache: that of earlier calls for this Service, so that unchanged pods are not read again.
     """
     addresses_by_ports = (cache or AddressCache()).groups(service, selected)
-    all_subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in addresses_by_ports.items())
+    all_subsets = endpoint_subsets.canonical(starmap(_new_subset, addresses_by_ports.items()))
     subsets, is_truncated = truncate(all_subsets)
-    labels = _labels(service)
+    labels = _endpoints_labels(service)
     service_metadata = service["metadata"]
     stored = current or {"metadata": {"name": service_metadata["name"], "namespace": service_metadata["namespace"]}}
     annotations = dict(stored["metadata"].get("annotations") or {})
@@ -67,7 +70,7 @@ def desired(
 
 def is_election_lock(endpoints_: Object) -> bool:
     """Whether Endpoints are the lock of a leader election: no Service needs them, and they are not mirrored."""
-    return _LEADER in (endpoints_["metadata"].get("annotations") or {})
+    return _LEADER_ANNOTATION in (endpoints_["metadata"].get("annotations") or {})
 
 
 def truncate(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
@@ -77,7 +80,7 @@ def truncate(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
     if ready + not_ready <= MAX_ADDRESSES:
         return list(subsets), False
     if ready > MAX_ADDRESSES:
-        ready_subsets = [_without(subset, "notReadyAddresses") for subset in subsets]
+        ready_subsets = [_without_field(subset, "notReadyAddresses") for subset in subsets]
         return _cut_in_proportion(ready_subsets, "addresses", ready, MAX_ADDRESSES), True
     return _cut_in_proportion(subsets, "notReadyAddresses", not_ready, MAX_ADDRESSES - ready), True
 
@@ -93,18 +96,18 @@ def _cut_in_proportion(subsets: Sequence[Object], field: str, total: int, limit:
         rounded_up_share = -(-len(addresses) * limit // total)
         share = min(rounded_up_share, remaining)
         remaining -= share
-        cut_subset = ({field: addresses[:share]} if share else {}) | _without(subset, field)
+        cut_subset = ({field: addresses[:share]} if share else {}) | _without_field(subset, field)
         if cut_subset.get("addresses") or cut_subset.get("notReadyAddresses"):
             cut_subsets.append(cut_subset)
     return cut_subsets
 
 
-def _without(subset: Object, field: str) -> Object:
+def _without_field(subset: Object, field: str) -> Object:
     """A copy of a subset without a field."""
     return {name: content for name, content in subset.items() if name != field}
 
 
-def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
+def _ports_and_address(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
     """The ports of a pod, and the field and address that list it; None for a pod that is not listed."""
     spec = service["spec"]
     publishes_all = bool(spec.get("publishNotReadyAddresses"))
@@ -117,10 +120,10 @@ def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str,
     if not ports and not is_headless_without_ports:
         return None
     field = "addresses" if publishes_all or pods.is_ready(pod) else "notReadyAddresses"
-    return ports, (field, _address(service, pod))
+    return ports, (field, _endpoint_address(service, pod))
 
 
-def _subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Object]]) -> Object:
+def _new_subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Object]]) -> Object:
     """The EndpointSubset of the addresses that have these ports."""
     subset: Object = {}
     for field, address in fields_and_addresses:
@@ -130,7 +133,7 @@ def _subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Ob
     return subset
 
 
-def _address(service: Object, pod: Object) -> Object:
+def _endpoint_address(service: Object, pod: Object) -> Object:
     """The EndpointAddress of a pod, from its endpoint in a slice."""
     slice_endpoint = endpoints.endpoint(service, pod)
     address: Object = {"ip": slice_endpoint["addresses"][0]}
@@ -147,7 +150,7 @@ def _endpoint_port(port: endpoints.Port) -> Object:
     return endpoint_port
 
 
-def _labels(service: Object) -> dict[str, str]:
+def _endpoints_labels(service: Object) -> dict[str, str]:
     """The labels of the Endpoints of a Service."""
     labels = {**(service["metadata"].get("labels") or {})}
     labels.pop(HEADLESS, None)

@@ -8,7 +8,8 @@ ports: [80]} and {addresses: [10.0.0.1], ports: [443]} become one with both port
 3. Subsets and ports are sorted by hash; addresses by IP, then by the target's uid.
 
 Source: core/v1 Endpoints; RepackSubsets of kube-controller-manager's endpoints package. It sorts by the MD5 hash of
-Go's debugging output of a value, which the functions `..._text` reproduce.
+Go's debugging output of a value, which the functions `..._text` reproduce. So a new field of a port concerns `_Port`,
+`_port_of`, `_endpoint_port` and `_port_text`.
 """
 
 import hashlib
@@ -51,7 +52,9 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
         if port is not None:  # None: the addresses of subsets without ports
             ports_of_states.append(port)
     repacked = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
-    return repacked if len(repacked) < 2 else sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
+    if len(repacked) < 2:  # the usual case, which needs no hash
+        return repacked
+    return sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
 
 
 def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:
@@ -68,9 +71,9 @@ def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_A
     sorted_keys = sorted(states)
     subset: Object = {}
     for field, is_ready in _READINESS_BY_FIELD.items():
-        listed = [addresses[key] for key in sorted_keys if states[key] is is_ready]
-        if listed:
-            subset[field] = listed
+        field_addresses = [addresses[key] for key in sorted_keys if states[key] is is_ready]
+        if field_addresses:
+            subset[field] = field_addresses
     sorted_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
     if sorted_ports:
         subset["ports"] = [_endpoint_port(port) for port in sorted_ports]
@@ -110,8 +113,8 @@ def _subset_text(subset: Object) -> str:
 
 def _slice_text(element_texts: Iterable[str]) -> str:
     """The text of a Go slice, from its elements' texts."""
-    listed = list(element_texts)
-    return f"[{' '.join(listed)}]" if listed else "<nil>"
+    joined_texts = " ".join(element_texts)
+    return f"[{joined_texts}]" if joined_texts else "<nil>"
 
 
 def _pointer_text(type_name: str, target_text: str | None) -> str:

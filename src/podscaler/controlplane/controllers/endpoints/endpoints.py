@@ -1,7 +1,8 @@
 """Computes the endpoints of a Service: addresses, ports and conditions of the pods that it selects.
 
-The endpoint and endpoint slice controllers call it; nothing is written. Pods are grouped by their port numbers, since a
-slice has one list of ports for all its endpoints; the numbers differ with a named targetPort or a port map.
+`endpointslices` and `endpoint_object` call it; nothing is written. A new field of an endpoint: `endpoint`. Pods are
+grouped by their port numbers, since a slice has one list of ports for all its endpoints; the numbers differ with a
+named targetPort or a port map.
 
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
@@ -72,10 +73,10 @@ class EndpointCache(PodCache[Object]):
     """The EndpointSlice endpoints of the pods of one Service; finished pods and those without address are skipped."""
 
     def __init__(self) -> None:
-        super().__init__(_describe)
+        super().__init__(_ports_and_endpoint)
 
 
-def _describe(service: Object, pod: Object) -> tuple[Ports, Object] | None:
+def _ports_and_endpoint(service: Object, pod: Object) -> tuple[Ports, Object] | None:
     """The ports and the endpoint of a pod; None for a pod that is finished or has no address."""
     if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
         return None
@@ -134,10 +135,5 @@ def _find_port(pod: Object, name: str, protocol: str) -> int | None:
 
 def _container_ports(pod: Object) -> Iterator[Object]:
     """The ports of containers and sidecars."""
-    sidecars = (
-        init_container
-        for init_container in pod["spec"].get("initContainers") or []
-        if init_container.get("restartPolicy") == "Always"
-    )
-    for container in (*(pod["spec"].get("containers") or []), *sidecars):
+    for container in (*(pod["spec"].get("containers") or []), *pods.sidecars(pod)):
         yield from container.get("ports") or []

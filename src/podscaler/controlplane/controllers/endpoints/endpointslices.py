@@ -1,7 +1,7 @@
 """The endpoint slice controller: writes the EndpointSlices of every Service with a selector from its pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
-other managers, are left alone.
+other managers, are left alone. `endpoints` and `slices` have the content of a slice.
 
 Source: documentation of Service and EndpointSlice.
 """
@@ -27,7 +27,7 @@ MAX_BATCH_S = 1.0
 
 
 class EndpointSlices(Reconciler[Key]):
-    """Reconciles the EndpointSlices of Services. Keys are namespace and name of Services."""
+    """Reconciles the EndpointSlices in `registry`. Keys are namespace and name of Services; `clock` times Events."""
 
     name = "endpoint-slice-controller"
 
@@ -51,7 +51,7 @@ class EndpointSlices(Reconciler[Key]):
         return self._pods.prime(self._registry.list(SERVICES))
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
+        """Create, update or delete the slices that differ; returns None. Raises StatusError if a write fails."""
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)

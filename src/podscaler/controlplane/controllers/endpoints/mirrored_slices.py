@@ -1,5 +1,7 @@
 """Computes the EndpointSlices that mirror an Endpoints object of a user; `mirroring` calls it and writes them.
 
+A new field of a slice: `_new_slice`, and `_updatable_parts` if it can change.
+
 1. There is one slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
 2. A slice with the same ports and family is kept, and updated if its content differs.
 3. Labels and annotations are those of the Endpoints, except the annotations of kubectl and of trigger times.
@@ -30,12 +32,13 @@ def plan_writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
     """
     writes, unmatched = Writes(), list(existing)
     for desired in _desired_slices(mirrored):
-        stored = next((candidate for candidate in unmatched if _shape(candidate) == _shape(desired)), None)
+        family_and_ports = _family_and_ports(desired)
+        stored = next((candidate for candidate in unmatched if _family_and_ports(candidate) == family_and_ports), None)
         if stored is None:
             writes.create.append(desired)
             continue
         unmatched.remove(stored)
-        if _content(stored) != _content(desired):
+        if _updatable_parts(stored) != _updatable_parts(desired):
             writes.update.append({**desired, "metadata": stored["metadata"] | _mirrored_metadata(mirrored)})
     writes.delete = unmatched
     return writes
@@ -45,14 +48,14 @@ def _desired_slices(mirrored: Object) -> Iterator[Object]:
     """The slices that mirror the Endpoints: one for each subset and IP family; text that is no address is left out."""
     for subset in mirrored.get("subsets") or []:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
-        endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]
+        endpoints = list(_slice_endpoints(subset))[:MAX_ADDRESSES]
         for family in ("IPv4", "IPv6"):
-            listed = [endpoint for endpoint in endpoints if _family(endpoint["addresses"][0]) == family]
-            if listed:
-                yield _slice(mirrored, family, listed, ports)
+            family_endpoints = [endpoint for endpoint in endpoints if _ip_family(endpoint["addresses"][0]) == family]
+            if family_endpoints:
+                yield _new_slice(mirrored, family, family_endpoints, ports)
 
 
-def _slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:
+def _new_slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:
     """A slice with endpoints of one family (`IPv4`, `IPv6`)."""
     endpoints_metadata = mirrored["metadata"]
     names = {"generateName": f"{endpoints_metadata['name']}-", "namespace": endpoints_metadata["namespace"]}
@@ -78,7 +81,7 @@ def _mirrored_metadata(mirrored: Object) -> Object:
     }
 
 
-def _endpoints(subset: Object) -> Iterator[Object]:
+def _slice_endpoints(subset: Object) -> Iterator[Object]:
     """The EndpointSlice endpoints of an EndpointSubset, ready ones first."""
     for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
         for address in subset.get(field) or []:
@@ -86,18 +89,18 @@ def _endpoints(subset: Object) -> Iterator[Object]:
             yield {"addresses": [address["ip"]], "conditions": {"ready": is_ready}, **optional}
 
 
-def _family(ip: str) -> str:
+def _ip_family(ip: str) -> str:
     """`IPv4` or `IPv6`; empty for text that is not an address."""
     address = ip_addresses.find_address(ip)
     return f"IPv{address.version}" if address else ""
 
 
-def _shape(slice_: Object) -> tuple[str, list[Object]]:
+def _family_and_ports(slice_: Object) -> tuple[str, list[Object]]:
     """Family and ports of a slice, by which a stored slice is matched with a desired one."""
     return slice_["addressType"], slice_.get("ports") or []
 
 
-def _content(slice_: Object) -> tuple[list[Object], list[Object], Object, Object]:
+def _updatable_parts(slice_: Object) -> tuple[list[Object], list[Object], Object, Object]:
     """The parts of a slice that an update writes: owners, endpoints, labels, annotations."""
     metadata = slice_["metadata"]
     owners = metadata.get("ownerReferences") or []

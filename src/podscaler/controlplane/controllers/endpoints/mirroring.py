@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; proxy, DNS and aggregation read slices only.
 Endpoints of Services with a selector, locks of leader elections, and Endpoints with the label skip-mirror are not
-mirrored.
+mirrored. `mirrored_slices` has the content of a mirrored slice.
 
 Source: upstream's endpoint slice mirroring controller.
 """
@@ -24,11 +24,11 @@ from podscaler.controlplane.registry.registry import Registry
 
 SERVICES = "services"
 ENDPOINTS = "endpoints"
-_SKIP = "endpointslice.kubernetes.io/skip-mirror"
+_SKIP_LABEL = "endpointslice.kubernetes.io/skip-mirror"
 
 
 class EndpointMirroring(Reconciler[Key]):
-    """Reconciles mirrored EndpointSlices. Keys are namespace and name of Endpoints and of their Service."""
+    """Reconciles mirrored slices. Keys are namespace and name of Endpoints and their Service; `clock` times Events."""
 
     name = "endpoint-slice-mirroring-controller"
 
@@ -49,7 +49,7 @@ class EndpointMirroring(Reconciler[Key]):
         return [*keys_of_endpoints, *keys_of_slices]
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ; returns None, as only changes need a sync."""
+        """Create, update or delete the slices that differ; returns None. Raises StatusError if a write fails."""
         existing = stored_slices.list_slices(self._registry, key, manager=MANAGER)
         endpoints, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
         if endpoints is None or service is None or service["spec"].get("selector") or not _is_mirrored(endpoints):
@@ -70,4 +70,4 @@ class EndpointMirroring(Reconciler[Key]):
 
 def _is_mirrored(endpoints: Object) -> bool:
     """Whether Endpoints have neither the label skip-mirror nor the lock of a leader election."""
-    return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
+    return selection.labels_of(endpoints).get(_SKIP_LABEL) != "true" and not endpoint_object.is_election_lock(endpoints)

@@ -1,7 +1,7 @@
 """Maps changes of Services and pods to the keys of the Services to sync.
 
 `endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `index_service` and
-`index_pod`, their syncs call `note` with the pods that they found.
+`index_pod`, their syncs call `note` with the pods that they found. `selects` decides which Services have endpoints.
 """
 
 from collections import defaultdict
@@ -45,14 +45,14 @@ class SelectedPods:
     def index_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """Index a changed pod; returns the Services that select it now, or did when they were synced."""
         pod_key = selection.key_of(event.object)
-        selecting = [] if event.type == "DELETED" else self._selectors.matching(event.object)
+        selecting = [] if event.type == "DELETED" else self._selectors.keys_selecting(event.object)
         affected = self._services_of_pod.pop(pod_key, set()).union(selecting)
         if selecting:
             self._services_of_pod[pod_key] = set(selecting)
         return affected
 
     def note(self, key: Key, pods: Iterable[Object]) -> None:
-        """Remember the pods that the sync of the Service `key` found."""
+        """Remember the pods that the sync of the Service `key` found: their changes lead to a sync."""
         pod_keys = [selection.key_of(pod) for pod in pods]
         self.batch_period.note(key, len(pod_keys))
         for pod_key in pod_keys:

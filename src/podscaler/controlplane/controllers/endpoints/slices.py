@@ -1,6 +1,7 @@
 """Computes the writes of EndpointSlices for the endpoints of a Service.
 
-`endpointslices` calls `plan_writes`, which changes none of its arguments, and carries the writes out. The rules:
+`endpointslices` calls `plan_writes`, which changes none of its arguments, and carries the writes out. A new field of
+slices: `_new_slice`, and `_update_slice` if it can change. The rules:
 
 1. A slice has at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
@@ -46,17 +47,17 @@ def plan_writes(
     desired = dict(endpoints_by_ports) or {(): []}
     slices_by_ports: dict[Ports, list[Object]] = {ports: [] for ports in desired}
     for endpoint_slice in existing:
-        ports = _ports(endpoint_slice)
+        ports = _stored_ports(endpoint_slice)
         if ports in slices_by_ports:
             slices_by_ports[ports].append(endpoint_slice)
         else:
             writes.delete.append(endpoint_slice)
     for ports, endpoints in desired.items():
-        _distribute(service, ports, endpoints, slices_by_ports[ports], writes)
+        _distribute_endpoints(service, ports, endpoints, slices_by_ports[ports], writes)
     return writes
 
 
-def _distribute(
+def _distribute_endpoints(
     service: Object, ports: Ports, endpoints: Sequence[Object], slices: Sequence[Object], writes: Writes
 ) -> None:
     """Distribute the endpoints with the same ports to the existing `slices` and new ones (rules 1 to 3).
@@ -70,12 +71,11 @@ def _distribute(
             content.append(unplaced.pop(next(iter(unplaced))))
     needs_empty_slice = not endpoints  # rule 3
     for endpoint_slice, content in zip(slices, contents, strict=True):
-        if not content and not needs_empty_slice:
-            writes.delete.append(endpoint_slice)
-            continue
-        if not content:
+        if content or needs_empty_slice:
             needs_empty_slice = False
-        _update_slice(service, endpoint_slice, content, writes)
+            _update_slice(service, endpoint_slice, content, writes)
+        else:
+            writes.delete.append(endpoint_slice)
     new_endpoints = list(unplaced.values())
     while new_endpoints or needs_empty_slice:
         needs_empty_slice = False
@@ -91,7 +91,7 @@ def _take_staying(endpoint_slice: Object, unplaced: dict[str, Object]) -> list[O
 
 def _update_slice(service: Object, endpoint_slice: Object, endpoints: list[Object], writes: Writes) -> None:
     """Append an update of a slice to `writes` if its endpoints or labels change."""
-    labels = _labels(service)
+    labels = _slice_labels(service)
     if endpoints != (endpoint_slice.get("endpoints") or []) or labels != endpoint_slice["metadata"].get("labels"):
         metadata = {**endpoint_slice["metadata"], "labels": labels}
         writes.update.append({**endpoint_slice, "metadata": metadata, "endpoints": endpoints})
@@ -105,7 +105,7 @@ def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object
         "metadata": {
             "generateName": f"{service['metadata']['name']}-",
             "namespace": service["metadata"]["namespace"],
-            "labels": _labels(service),
+            "labels": _slice_labels(service),
             "ownerReferences": [controller_reference(service)],
         },
         "addressType": "IPv4",
@@ -114,7 +114,7 @@ def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object
     }
 
 
-def _labels(service: Object) -> dict[str, str]:
+def _slice_labels(service: Object) -> dict[str, str]:
     """The labels of the slices of a Service."""
     labels = dict(service["metadata"].get("labels") or {})
     labels |= {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
@@ -129,7 +129,7 @@ def _endpoint_port(port: Port) -> Object:
     return endpoint_port | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
-def _ports(endpoint_slice: Object) -> Ports:
+def _stored_ports(endpoint_slice: Object) -> Ports:
     """The ports of a stored slice, comparable with those of `endpoints`."""
     return tuple(
         Port(port.get("name") or "", port.get("protocol", "TCP"), port.get("port", 0), port.get("appProtocol") or "")

@@ -1,6 +1,7 @@
 """Reads and writes EndpointSlices in the registry, for the controllers in `endpointslices` and `mirroring`.
 
-Each controller manages the slices with its name in the label `endpointslice.kubernetes.io/managed-by`.
+Each controller manages the slices with its name in the label `endpointslice.kubernetes.io/managed-by`. Another
+controller of slices passes its label value as `manager`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Adopts and releases the objects of a controller by its selector (upstream's ControllerRefManager).
 
-The workload controllers call it at the start of a sync. An orphan that the selector matches is adopted, an owned object
-that it no longer matches is released; an object of another controller is left alone.
+The workload controllers call `claim` at the start of a sync. An orphan that the selector matches is adopted, an owned
+object that it no longer matches is released; an object of another controller is left alone.
 
 Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference.
 """
@@ -20,7 +20,7 @@ class _NotAnOrphan(Exception):
 
 
 async def claim(
-    registry: Registry, resource: str, owner: Object, *, selector: Selector, orphans: Iterable[str]
+    registry: Registry, resource: str, owner: Object, *, selector: Selector, orphan_names: Iterable[str]
 ) -> list[Object]:
     """Adopt and release objects of kind `resource`; returns those that `owner` controls then, and that match.
 
@@ -31,32 +31,32 @@ async def claim(
         resource: the `Resource.key` of the owned kind (`pods`).
         owner: with apiVersion and kind; one that is being deleted neither adopts nor releases.
         selector: the owner's selector.
-        orphans: names of objects in the owner's namespace that may have to be adopted.
+        orphan_names: of objects in the owner's namespace that may have to be adopted.
 
     Raises:
         StatusError: an object cannot be written.
     """
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
-    owned = ownership.controlled_by(registry, resource, owner)
-    matching = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
+    matching: list[Object] = []
+    for obj in ownership.controlled_by(registry, resource, owner):
+        if selector.matches(selection.labels_of(obj)):
+            matching.append(obj)
+        elif not pods.is_terminating(owner):
+            await _release_stored(registry, resource, obj, uid)
     if pods.is_terminating(owner):
         return matching
-    if len(matching) < len(owned):  # usually nothing is to be released: then no selector is evaluated again
-        for obj in owned:
-            if not selector.matches(selection.labels_of(obj)):
-                await _release(registry, resource, obj, uid)
-    adopted = [await _adopt(registry, resource, (namespace, name), owner, selector) for name in orphans]
+    adopted = [await _adopt_orphan(registry, resource, (namespace, name), owner, selector) for name in orphan_names]
     return matching + [obj for obj in adopted if obj is not None]
 
 
-async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> None:
+async def _release_stored(registry: Registry, resource: str, obj: Object, uid: str) -> None:
     """Remove the ownerReference to `uid` from the stored object, which may be gone."""
     await write_errors.ignoring_gone(
         registry.mutate(resource, *selection.key_of(obj), lambda newest: ownership.release(newest, uid))
     )
 
 
-async def _adopt(
+async def _adopt_orphan(
     registry: Registry, resource: str, key: selection.Key, owner: Object, selector: Selector
 ) -> Object | None:
     """Adopt an orphan; returns it, None if it is gone, taken or relabelled meanwhile. Raises StatusError."""

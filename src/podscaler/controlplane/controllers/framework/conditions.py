@@ -26,8 +26,8 @@ def without(conditions: Conditions, type_: str) -> list[Object]:
 def with_condition(conditions: Conditions, new_condition: Object) -> list[Object]:
     """The conditions with `new_condition` at the end in place of the one of its type.
 
-    With equal status and reason the old condition stays as it is, whatever its message. With equal status alone the new
-    one keeps the old lastTransitionTime.
+    As upstream, with equal status and reason the old condition stays as it is, whatever its message. With equal status
+    alone the new one keeps the old lastTransitionTime.
     """
     old_condition = find(conditions, new_condition["type"])
     if old_condition is not None and _status_and_reason(old_condition) == _status_and_reason(new_condition):

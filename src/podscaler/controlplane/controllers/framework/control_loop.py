@@ -10,7 +10,8 @@ A controller is a `Reconciler`: it has watches and a `sync`. `ControlLoop.run` r
 4. A watch that breaks (it fell behind the change log, or a handler failed) restarts with an ADDED for every object,
    after a back-off of the same kind, and every key is synced.
 
-A new controller: a subclass of `Reconciler`, with its name and its factory in `controlplane.controller_manager`.
+`controlplane.controller_manager` makes most of the loops. A new controller: a subclass of `Reconciler`, with its name
+and its factory there.
 
 Source: client-go's informers and work queues.
 """
@@ -176,9 +177,9 @@ class ControlLoop(Generic[K]):
         try:
             async with asyncio.TaskGroup() as group:
                 for watched in self._reconciler.watches():
-                    group.create_task(self._watch(watched))
+                    group.create_task(self._keep_watching(watched))
                 for _ in range(self._workers):
-                    group.create_task(self._work())
+                    group.create_task(self._run_worker())
         finally:
             self._queue.shut_down()
 
@@ -187,7 +188,7 @@ class ControlLoop(Generic[K]):
         for key in self._reconciler.prime():
             self._queue.add(key)
 
-    async def _watch(self, watched: Watched[K]) -> None:
+    async def _keep_watching(self, watched: Watched[K]) -> None:
         """Queue the keys of all events; a watch that ends or fails is restarted with back-off, and all keys queued."""
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
@@ -212,7 +213,7 @@ class ControlLoop(Generic[K]):
             if isinstance(events, AsyncGenerator):  # the declared AsyncIterator has no aclose
                 await events.aclose()
 
-    async def _work(self) -> None:
+    async def _run_worker(self) -> None:
         """Sync keys of the queue until it is shut down."""
         while True:
             try:
@@ -220,12 +221,12 @@ class ControlLoop(Generic[K]):
             except ShutDown:
                 return
             try:
-                await self._sync(key)
+                await self._sync_key(key)
             finally:
                 self._queue.done(key)
             await asyncio.sleep(0)  # a sync that waited for nothing leaves time for other tasks, too
 
-    async def _sync(self, key: K) -> None:
+    async def _sync_key(self, key: K) -> None:
         """Sync one key; one that fails is queued again, by rule 3 of the module."""
         try:
             requeue_after_s = await self._reconciler.sync(key)
@@ -234,13 +235,13 @@ class ControlLoop(Generic[K]):
                 self._backoff.succeeded(key)  # no retry can succeed, and the object itself is deleted soon
                 return
             self._queue.add_after(key, self._backoff.failed(key))
-            self._report(key, error)
+            self._report_failure(key, error)
             return
         self._backoff.succeeded(key)
         if requeue_after_s is not None:
             self._queue.add_after(key, requeue_after_s)
 
-    def _report(self, key: K, error: Exception) -> None:
+    def _report_failure(self, key: K, error: Exception) -> None:
         """Log a failed sync and report it to the controller; a conflict (409), which is usual, only at DEBUG."""
         if isinstance(error, StatusError):
             if error.reason == "Conflict":

@@ -62,12 +62,12 @@ async def ensure_newest(registry: Registry, owner: Object, history: Sequence[Obj
         StatusError: the revision cannot be written; with code 0 no free name was found for it.
     """
     data = _revision_data(owner["spec"]["template"])
-    number = max((revision.get("revision", 0) for revision in history), default=0) + 1
+    revision_number = max((revision.get("revision", 0) for revision in history), default=0) + 1
     equal_revisions = [revision for revision in history if revision.get("data") == data]
     if not equal_revisions:
-        return await _create(registry, owner, data, number)
+        return await _create_revision(registry, owner, data, revision_number)
     last_equal = equal_revisions[-1]
-    return last_equal if last_equal is history[-1] else await _renumber(registry, last_equal, number)
+    return last_equal if last_equal is history[-1] else await _renumber(registry, last_equal, revision_number)
 
 
 async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live_names: Collection[str]) -> None:
@@ -98,7 +98,7 @@ async def _renumber(registry: Registry, revision: Object, number: int) -> Object
     return await registry.mutate(REVISIONS, *selection.key_of(revision), lambda stored: stored.update(revision=number))
 
 
-async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
+async def _create_revision(registry: Registry, owner: Object, data: Object, revision_number: int) -> Object:
     """Create a revision, or adopt the equal one of the same name; returns it as stored. Raises StatusError.
 
     If a different revision has the name, `status.collisionCount` of the owner is incremented in place, which changes
@@ -106,7 +106,7 @@ async def _create(registry: Registry, owner: Object, data: Object, number: int) 
     """
     status = owner.setdefault("status", {})
     for _ in range(_MAX_NAMES_TRIED):
-        new_revision = _revision(owner, data, number)
+        new_revision = _new_revision(owner, data, revision_number)
         try:
             return await registry.create(REVISIONS, new_revision)
         except StatusError as error:
@@ -135,7 +135,7 @@ async def _adopt_existing(registry: Registry, owner: Object, new_revision: Objec
     return await registry.mutate(REVISIONS, *selection.key_of(new_revision), adopt)
 
 
-def _revision(owner: Object, data: Object, number: int) -> Object:
+def _new_revision(owner: Object, data: Object, revision_number: int) -> Object:
     """The manifest of the ControllerRevision of the owner's template, named for the template's hash."""
     metadata, template = owner["metadata"], owner["spec"]["template"]
     hash_label = POD_LABEL if owner["kind"] == "DaemonSet" else HASH_LABEL
@@ -153,5 +153,5 @@ def _revision(owner: Object, data: Object, number: int) -> Object:
             "ownerReferences": [ownership.controller_reference(owner)],
         },
         "data": data,
-        "revision": number,
+        "revision": revision_number,
     }

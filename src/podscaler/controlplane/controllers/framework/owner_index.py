@@ -1,7 +1,7 @@
 """Maps changes of owners and their dependents to the keys of owners, as Deployments own ReplicaSets.
 
-The watches of the workload controllers call it. A change of an owner maps to itself. A change of a dependent maps to
-its controller or, for an orphan, to every owner whose selector matches it and that may adopt it.
+Each workload controller makes one, and its watches call it. A change of an owner maps to itself. A change of a
+dependent maps to its controller or, for an orphan, to every owner whose selector matches it and that may adopt it.
 """
 
 from collections.abc import Callable
@@ -41,17 +41,17 @@ class OwnerIndex:
         self._orphans = OrphanIndex()
 
     def prime(self) -> list[Key]:
-        """Rebuild the indexes from the registry; returns the keys of all owners."""
+        """Rebuild the indexes from the registry; returns the keys of the owners that have a valid selector."""
         self._orphans.replace(self._registry.list(self._dependent_resource))
         return self._selectors.replace(self._registry.list(self._owner_resource))
 
     def keys(self) -> list[Key]:
-        """The keys of all owners that have a selector."""
+        """The keys of all owners that have a valid selector."""
         return self._selectors.keys()
 
-    def orphans(self, namespace: str, selector: Selector) -> list[str]:
+    def orphan_names(self, namespace: str, selector: Selector) -> list[str]:
         """The names of the orphaned dependents of a namespace that a selector matches."""
-        return self._orphans.matching(namespace, selector)
+        return self._orphans.names_matching(namespace, selector)
 
     def index_owner(self, event: ObjectEvent) -> list[Key]:
         """Index a changed owner, from its event; returns a list of its key."""
@@ -62,7 +62,7 @@ class OwnerIndex:
         self._orphans.update(event)
         owner = ownership.controller_of(event.object)
         if owner is None:
-            return [] if event.type == "DELETED" else self._selectors.matching(event.object)
+            return [] if event.type == "DELETED" else self._selectors.keys_selecting(event.object)
         if owner["kind"] != self._owner_kind:
             return []
         namespace, _ = selection.key_of(event.object)

@@ -1,7 +1,7 @@
 """Creates and deletes the pods of workload objects, with an Event for each result.
 
 The ReplicaSet, DaemonSet, StatefulSet and Job controllers call it. Creations run in batches that start small and double
-(slow start), so that a create that cannot succeed is not tried five hundred times.
+(slow start), so that a create that cannot succeed is not tried five hundred times. `_record_event` has the Events.
 
 Source: PodControlInterface and slowStartBatch of kube-controller-manager; events are upstream's.
 """
@@ -26,13 +26,13 @@ MessageFormat = Callable[[Object, str, str, StatusError | None], str]
 """Returns the message of an Event, from owner, verb (`create`, `delete`), pod name, and error (None: success)."""
 
 
-async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: int = 1) -> int:
-    """Make `count` calls in batches of `first`, twice that, ... calls; those of a batch run concurrently.
+async def slow_start(count: int, call: Callable[[], Awaitable[None]]) -> int:
+    """Make `count` calls in batches of 1, 2, 4, ... calls; those of a batch run concurrently.
 
     Returns how many succeeded, which is `count`. After a batch with failures no further batch is started and an
     ExceptionGroup with all failures of that batch is raised.
     """
-    succeeded, batch_size = 0, min(first, count)
+    succeeded, batch_size = 0, min(1, count)
     while batch_size > 0:
         outcomes = await asyncio.gather(*(call() for _ in range(batch_size)), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]

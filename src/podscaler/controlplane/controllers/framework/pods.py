@@ -1,6 +1,7 @@
-"""Phase, readiness and availability of a pod, as controllers need them.
+"""Phase, readiness and availability of a pod, and its sidecars, as controllers need them.
 
-Pods are core/v1 objects as dicts; the functions do not change them.
+All controllers of pods call it. Pods are core/v1 objects as dicts; the functions do not change them. A fact that
+several controllers need: a function here.
 
 Source: the pod life cycle (Kubernetes documentation), PodCondition Ready, minReadySeconds.
 """
@@ -46,30 +47,31 @@ def is_ready(pod: Object) -> bool:
     return condition is not None and condition.get("status") == "True"
 
 
-def ready_since_ns(pod: Object) -> int | None:
-    """Since when a pod is ready (nanoseconds since the epoch); None if it is not, or its condition has no time."""
+def available_at_ns(pod: Object, min_ready_s: int) -> int | None:
+    """When a pod that stays ready becomes available (nanoseconds since the epoch).
+
+    None while it is not ready, or its condition has no time. Without `min_ready_s` the result for a ready pod is 0: it
+    is available at once.
+    """
     condition = ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return None
-    transition_time = condition.get("lastTransitionTime")
-    return instants.parse(transition_time) if transition_time else None
-
-
-def available_at_ns(pod: Object, min_ready_s: int) -> int | None:
-    """When a pod that stays ready becomes available (nanoseconds since the epoch); None while it is not ready.
-
-    Without `min_ready_s` that is 0: a ready pod is available at once.
-    """
     if min_ready_s == 0:
-        return 0 if is_ready(pod) else None
-    since_ns = ready_since_ns(pod)
-    return None if since_ns is None else since_ns + min_ready_s * NANOSECONDS
+        return 0
+    ready_since = condition.get("lastTransitionTime")
+    return instants.parse(ready_since) + min_ready_s * NANOSECONDS if ready_since else None
 
 
 def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
     """Whether a pod has been ready for `min_ready_s` seconds without a break."""
     instant_ns = available_at_ns(pod, min_ready_s)
     return instant_ns is not None and instant_ns <= now_ns
+
+
+def sidecars(pod: Object) -> list[Object]:
+    """The sidecars of a pod: its init containers with restartPolicy Always, which run beside the containers."""
+    init_containers = (pod.get("spec") or {}).get("initContainers") or []
+    return [container for container in init_containers if container.get("restartPolicy") == "Always"]
 
 
 def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:

@@ -1,7 +1,7 @@
 """Indexes of selectors and orphans that controllers keep up to date from their watches; keys and labels of objects.
 
-`OwnerIndex` and the endpoint controllers look up in them which keys to sync after a change; `sync` reads the objects
-themselves from the registry. A lookup takes time in proportion to the indexed objects of one namespace.
+`owner_index`, `apps.disruption` and the endpoint controllers look up in them which keys to sync after a change; `sync`
+reads the objects themselves from the registry. A lookup takes time in proportion to the objects of one namespace.
 """
 
 from collections import defaultdict
@@ -69,15 +69,15 @@ class SelectorIndex:
         if selector is not None:
             self._selectors[namespace][name] = selector
         else:
-            _discard(self._selectors, namespace, name)
+            _discard_entry(self._selectors, namespace, name)
         return [(namespace, name)]
 
     def keys(self) -> list[Key]:
         """The keys of all objects with a selector."""
         return [(namespace, name) for namespace, by_name in self._selectors.items() for name in by_name]
 
-    def matching(self, obj: Object) -> list[Key]:
-        """The keys in the namespace of `obj` whose selector matches its labels."""
+    def keys_selecting(self, obj: Object) -> list[Key]:
+        """The keys of the indexed objects in the namespace of `obj` whose selector matches its labels."""
         namespace, _ = key_of(obj)
         labels = labels_of(obj)
         selector_by_name = self._selectors.get(namespace, {})
@@ -103,16 +103,16 @@ class OrphanIndex:
         namespace, name = key_of(obj)
         is_gone = event.type == "DELETED" or pods.is_terminating(obj)
         if is_gone or ownership.controller_of(obj) is not None:
-            _discard(self._labels, namespace, name)
+            _discard_entry(self._labels, namespace, name)
         else:
             self._labels[namespace][name] = labels_of(obj)
 
-    def matching(self, namespace: str, selector: Selector) -> list[str]:
+    def names_matching(self, namespace: str, selector: Selector) -> list[str]:
         """The names of the orphans of a namespace that the selector matches."""
         return [name for name, labels in self._labels.get(namespace, {}).items() if selector.matches(labels)]
 
 
-def _discard(index: dict[str, dict[str, T]], namespace: str, name: str) -> None:
+def _discard_entry(index: dict[str, dict[str, T]], namespace: str, name: str) -> None:
     """Remove an entry of a namespace, and the namespace with its last one."""
     entries = index.get(namespace, {})
     entries.pop(name, None)

@@ -1,5 +1,7 @@
 """Creates pods from pod templates, hashes templates and compares them; the workload controllers call it.
 
+`pod_from` has what a pod gets besides the template's fields, `_comparable` what hashes and comparisons ignore.
+
 Source: core/v1 PodTemplateSpec; the label `pod-template-hash` (documentation of Deployment).
 Differs: the hash is the CRC-32 of the template's canonical JSON; upstream hashes a printed Go structure. Clients rely
 only on its stability and its alphabet.

@@ -1,6 +1,7 @@
 """Writes of controllers that tolerate that the object is gone, and checks of the API errors of writes.
 
-All controllers call it; `remove_finalizer` and `write_status` change the newest stored object.
+All controllers call it; `remove_finalizer` and `write_status` change the newest stored object. Another error that
+controllers have to recognize: an `is_` function here.
 
 Source: Status reasons and causes of the API conventions.
 """
@@ -55,23 +56,23 @@ async def ignoring_terminating(create: Awaitable[object]) -> bool:
 async def write_status(registry: Registry, resource: str, obj: Object, status: Object) -> None:
     """Write `status` unless `obj` has it already; an object that is gone is ignored. Raises StatusError."""
 
-    def change(newest: Object) -> None:
+    def set_status(newest: Object) -> None:
         newest["status"] = status
 
     if status != obj.get("status"):
         metadata = obj["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
-        await ignoring_gone(registry.mutate(resource, namespace, name, change, subresource="status"))
+        await ignoring_gone(registry.mutate(resource, namespace, name, set_status, subresource="status"))
 
 
 async def remove_finalizer(registry: Registry, resource: str, namespace: str, name: str, finalizer: str) -> None:
     """Remove a finalizer from an object, which may be gone. Raises StatusError."""
 
-    def change(newest: Object) -> None:
+    def drop_finalizer(newest: Object) -> None:
         finalizers = newest["metadata"].get("finalizers") or []
-        newest["metadata"]["finalizers"] = [kept for kept in finalizers if kept != finalizer]
+        newest["metadata"]["finalizers"] = [other for other in finalizers if other != finalizer]
 
-    await ignoring_gone(registry.mutate(resource, namespace, name, change))
+    await ignoring_gone(registry.mutate(resource, namespace, name, drop_finalizer))
 
 
 def first_error(outcomes: Iterable[object]) -> StatusError | None:

@@ -40,22 +40,22 @@ class ClaimProtection(Reconciler[Key]):
 
     def prime(self) -> Iterable[Key]:
         """All claims that are being deleted, and all volumes that are being deleted and not bound."""
-        claims = [claim for claim in self._registry.list(CLAIMS) if _awaits_release(claim)]
-        volumes = [volume for volume in self._registry.list(VOLUMES) if _is_releasable(volume)]
+        claims = [claim for claim in self._registry.list(CLAIMS) if _is_claim_releasable(claim)]
+        volumes = [volume for volume in self._registry.list(VOLUMES) if _is_volume_releasable(volume)]
         return [selection.key_of(obj) for obj in (*claims, *volumes)]
 
     async def sync(self, key: Key) -> float | None:
-        """Remove the finalizer of a deleted claim that no pod uses, or of a deleted unbound volume; returns None."""
+        """Remove the finalizer of a deleted unused claim or unbound volume; returns None. Raises StatusError."""
         namespace, _ = key
         if not namespace:
             volume = self._registry.find(VOLUMES, *key)
-            if volume is not None and _is_releasable(volume):
+            if volume is not None and _is_volume_releasable(volume):
                 await write_errors.remove_finalizer(
                     self._registry, VOLUMES, *key, persistentvolume.PROTECTION_FINALIZER
                 )
             return None
         claim = self._registry.find(CLAIMS, *key)
-        if claim is not None and _awaits_release(claim) and not self._is_used(key):
+        if claim is not None and _is_claim_releasable(claim) and not self._is_used(key):
             await write_errors.remove_finalizer(
                 self._registry, CLAIMS, *key, persistentvolumeclaim.PROTECTION_FINALIZER
             )
@@ -70,12 +70,12 @@ class ClaimProtection(Reconciler[Key]):
 
 def _keys_of_claim(event: ObjectEvent) -> Iterable[Key]:
     """The key of a changed claim that is being deleted, otherwise none."""
-    return [selection.key_of(event.object)] if _awaits_release(event.object) else []
+    return [selection.key_of(event.object)] if _is_claim_releasable(event.object) else []
 
 
 def _keys_of_volume(event: ObjectEvent) -> Iterable[Key]:
     """The key of a changed volume that is being deleted and not bound, otherwise none."""
-    return [selection.key_of(event.object)] if _is_releasable(event.object) else []
+    return [selection.key_of(event.object)] if _is_volume_releasable(event.object) else []
 
 
 def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
@@ -86,13 +86,13 @@ def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
     return [(namespace, claim_name) for claim_name in _claim_names(event.object)]
 
 
-def _awaits_release(claim: Object) -> bool:
-    """Whether a claim is being deleted and has the finalizer."""
+def _is_claim_releasable(claim: Object) -> bool:
+    """Whether a claim is being deleted and has the finalizer; whether pods use it is not checked."""
     finalizers = claim["metadata"].get("finalizers") or []
     return pods.is_terminating(claim) and persistentvolumeclaim.PROTECTION_FINALIZER in finalizers
 
 
-def _is_releasable(volume: Object) -> bool:
+def _is_volume_releasable(volume: Object) -> bool:
     """Whether a volume is being deleted, has the finalizer, and is not bound."""
     is_bound = (volume.get("status") or {}).get("phase") == "Bound"
     finalizers = volume["metadata"].get("finalizers") or []

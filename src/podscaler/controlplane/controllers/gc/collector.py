@@ -12,8 +12,9 @@ solid (it exists), waiting (for the deletion of its dependents, in the foregroun
 | has a waiting owner and dependents of its own  | it is deleted in the foreground                                    |
 | has only owners that are gone or waiting       | it is deleted, with the policy of its own finalizers               |
 
-A dependent has an ownerReference to its owner. Which objects are dependents is read from the registry; the collector
-itself indexes only the references of each object, to find what a change or deletion affects.
+A dependent has an ownerReference to its owner. A new action: a row, and a case in `sync` or `_collect_object`. Which
+objects are dependents is read from the registry; the collector itself indexes only the references of each object, to
+find what a change or deletion affects.
 
 Source: documentation of garbage collection.
 Differs: the registry is never stale, so upstream's graph of virtual nodes is not needed.
@@ -39,6 +40,8 @@ IGNORED = frozenset({"events"})
 REQUEUE_S = 5.0
 """How often an owner that waits for its dependents is checked, besides their changes."""
 
+_Policy = Literal["Background", "Foreground", "Orphan"]
+"""A propagation policy."""
 _References = tuple[tuple[str, bool], ...]
 """The ownerReferences of an object: uid and blockOwnerDeletion of each."""
 
@@ -72,7 +75,7 @@ class GarbageCollector(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Every stored kind."""
-        return [Watched(resource, partial(self._index, resource)) for resource in self._resources]
+        return [Watched(resource, partial(self._index_change, resource)) for resource in self._resources]
 
     def prime(self) -> Iterable[Key]:
         """All objects with owners or finalizers, after a watch broke; at the start the watches list them anyway."""
@@ -96,7 +99,7 @@ class GarbageCollector(Reconciler[Key]):
         if obj is None:
             return None
         if "deletionTimestamp" not in obj["metadata"]:
-            await self._collect(resource, obj)
+            await self._collect_object(resource, obj)
             return None
         if ORPHAN in owners.finalizers(obj):
             await self._orphan_dependents(key, obj)
@@ -104,7 +107,7 @@ class GarbageCollector(Reconciler[Key]):
             return await self._delete_dependents(key, obj)
         return None
 
-    def _index(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
+    def _index_change(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
         """Index the references of a changed object; yields the keys of the objects that may need an action now.
 
         These are: the dependents of a deleted object; an object whose references changed, or that is being deleted with
@@ -115,11 +118,11 @@ class GarbageCollector(Reconciler[Key]):
         old_references = self._references.pop(uid, ())
         new_references = () if event.type == "DELETED" else _reference_facts(obj)
         has_dependents = uid in self._dependent_counts  # most objects have none: then no kind is searched for them
-        self._recount(old_references, new_references)
+        self._update_dependent_counts(old_references, new_references)
         if event.type == "DELETED":
             self._waiting.pop(uid, None)
-            for dependent_resource, dependent in self._dependents(uid) if has_dependents else ():
-                yield dependent_resource, *selection.key_of(dependent)
+            if has_dependents:
+                yield from ((kind, *selection.key_of(dependent)) for kind, dependent in self._dependents(uid))
         else:
             if new_references:
                 self._references[uid] = new_references
@@ -130,7 +133,7 @@ class GarbageCollector(Reconciler[Key]):
             if (owner_uid, blocks_deletion) not in new_references and owner_uid in self._waiting:
                 yield self._waiting[owner_uid]
 
-    def _recount(self, old_references: _References, new_references: _References) -> None:
+    def _update_dependent_counts(self, old_references: _References, new_references: _References) -> None:
         """Update the number of indexed dependents of each owner."""
         for owner_uid, _ in new_references:
             self._dependent_counts[owner_uid] += 1
@@ -145,7 +148,7 @@ class GarbageCollector(Reconciler[Key]):
             for obj in self._registry.owned_by(resource, uid):
                 yield resource, obj
 
-    async def _collect(self, resource: str, obj: Object) -> None:
+    async def _collect_object(self, resource: str, obj: Object) -> None:
         """Delete an object without a solid owner, or remove its references to owners that are gone or waiting."""
         classified = owners.classify(obj, self._registry, self._kinds)
         leaving_uids = {*classified.gone, *classified.waiting}
@@ -157,9 +160,9 @@ class GarbageCollector(Reconciler[Key]):
         has_dependents = next(self._dependents(obj["metadata"]["uid"]), None) is not None
         if classified.waiting and has_dependents:
             await self._unblock_cycles(obj)
-            await self._delete(resource, obj, "Foreground")
+            await self._delete_object(resource, obj, "Foreground")
         else:
-            await self._delete(resource, obj, _own_policy(obj))
+            await self._delete_object(resource, obj, _own_policy(obj))
 
     async def _unblock_cycles(self, obj: Object) -> None:
         """Clear blockOwnerDeletion in dependents of `obj` that wait themselves: each would wait for the other."""
@@ -190,7 +193,7 @@ class GarbageCollector(Reconciler[Key]):
         self._waiting[uid] = key
         for resource, dependent in blocking:
             if "deletionTimestamp" not in dependent["metadata"]:
-                await self._collect(resource, dependent)
+                await self._collect_object(resource, dependent)
         return REQUEUE_S
 
     async def _orphan_dependents(self, key: Key, obj: Object) -> None:
@@ -209,7 +212,7 @@ class GarbageCollector(Reconciler[Key]):
 
         await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), release))
 
-    async def _delete(self, resource: str, obj: Object, policy: Literal["Background", "Foreground", "Orphan"]) -> None:
+    async def _delete_object(self, resource: str, obj: Object, policy: _Policy) -> None:
         """Delete an object with a propagation policy; one that is gone or replaced is ignored."""
         uid = obj["metadata"]["uid"]
         await write_errors.ignoring_gone(
@@ -224,7 +227,7 @@ def _reference_facts(obj: Object) -> _References:
     )
 
 
-def _own_policy(obj: Object) -> Literal["Background", "Foreground", "Orphan"]:
+def _own_policy(obj: Object) -> _Policy:
     """The propagation policy that the finalizers of an object stand for; Background without one."""
     if ORPHAN in owners.finalizers(obj):
         return "Orphan"

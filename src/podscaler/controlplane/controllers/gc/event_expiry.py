@@ -1,7 +1,8 @@
 """Deletes Events that were last counted an hour ago.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop` with one worker, which pauses after each
-deletion, so that a backlog after the machine was suspended does not delay other writes.
+deletion, so that a backlog after the machine was suspended does not delay other writes. `_last_seen_ns` decides which
+time of an Event counts.
 
 Source: kube-apiserver's --event-ttl (one hour).
 """
@@ -25,7 +26,7 @@ FIRST_CHECK_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """Deletes Events `ttl_s` seconds after they were last counted. Keys are namespace and name of Events."""
+    """Deletes Events `ttl_s` seconds, by `clock`, after they were last counted. Keys are their namespace and name."""
 
     name = "event-expiry"
 
@@ -39,7 +40,7 @@ class EventExpiry(Reconciler[Key]):
         return [Watched(EVENTS, _keys_of_new, lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete the Event if it has expired (returns None), or return the seconds until it does."""
+        """Delete the Event if it has expired (returns None), or return the seconds left. Raises StatusError."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None

@@ -15,6 +15,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 PODS = "pods"
 KEPT_PODS = 500
+"""The threshold: how many finished pods are kept."""
 _ONLY_KEY = "finished pods"
 BATCH_S = 1.0
 """How long changes of pods are collected."""
@@ -25,14 +26,14 @@ class FinishedPods(Reconciler[str]):
 
     Args:
         registry: the pods.
-        kept: how many finished pods are kept.
+        kept_pods: how many finished pods are kept.
     """
 
     name = "pod-garbage-collector"
 
-    def __init__(self, registry: Registry, *, kept: int = KEPT_PODS) -> None:
+    def __init__(self, registry: Registry, *, kept_pods: int = KEPT_PODS) -> None:
         self._registry = registry
-        self._kept = kept
+        self._kept_pods = kept_pods
         self._finished: dict[Key, str] = {}
         """The creation times (RFC 3339) of the finished pods."""
 
@@ -53,9 +54,10 @@ class FinishedPods(Reconciler[str]):
         Raises StatusError if a pod cannot be deleted; it stays indexed for the retry.
         """
         del key
-        surplus = max(len(self._finished) - self._kept, 0)
+        surplus = max(len(self._finished) - self._kept_pods, 0)
         oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))
         for pod_key in oldest_first[:surplus]:
+            # without a grace period, as no process of a finished pod runs
             await write_errors.ignoring_gone(self._registry.delete(PODS, *pod_key, grace_period_s=0))
             self._finished.pop(pod_key, None)
         return None
@@ -67,4 +69,4 @@ class FinishedPods(Reconciler[str]):
             self._finished.pop(key, None)
             return []
         self._finished[key] = event.object["metadata"].get("creationTimestamp", "")
-        return [_ONLY_KEY] if len(self._finished) > self._kept else []
+        return [_ONLY_KEY] if len(self._finished) > self._kept_pods else []

@@ -89,7 +89,7 @@ class NamespaceDeletion(Reconciler[str]):
         await self._write_conditions(namespace, remaining)
         if remaining:
             return REQUEUE_S
-        await self._finalize(namespace)
+        await self._finalize_namespace(namespace)
         return None
 
     def _namespaced_kind_names(self) -> dict[str, str]:
@@ -106,10 +106,10 @@ class NamespaceDeletion(Reconciler[str]):
         undeleted = [obj for obj in objects if "deletionTimestamp" not in obj["metadata"]]
         for start in range(0, len(undeleted), CONCURRENT_DELETES):
             batch = undeleted[start : start + CONCURRENT_DELETES]
-            await asyncio.gather(*(self._delete(resource, obj) for obj in batch))
+            await asyncio.gather(*(self._delete_object(resource, obj) for obj in batch))
         return len(self._registry.list(resource, namespace))
 
-    async def _delete(self, resource: str, obj: Object) -> None:
+    async def _delete_object(self, resource: str, obj: Object) -> None:
         """Delete one object, which may be gone."""
         await write_errors.ignoring_gone(
             self._registry.delete(resource, *selection.key_of(obj), propagation="Background")
@@ -117,7 +117,7 @@ class NamespaceDeletion(Reconciler[str]):
 
     async def _write_conditions(self, namespace: Object, remaining: Mapping[str, Sequence[Object]]) -> None:
         """Write the conditions if they change; `remaining` has the remaining objects by the name of their kind."""
-        new_conditions = _conditions(namespace, remaining, self._clock)
+        new_conditions = _deletion_conditions(namespace, remaining, self._clock)
         if new_conditions == (namespace.get("status") or {}).get("conditions"):
             return
 
@@ -127,7 +127,7 @@ class NamespaceDeletion(Reconciler[str]):
         name = namespace["metadata"]["name"]
         await self._registry.mutate(NAMESPACES, "", name, set_conditions, subresource="status")
 
-    async def _finalize(self, namespace: Object) -> None:
+    async def _finalize_namespace(self, namespace: Object) -> None:
         """Remove the finalizer in `spec.finalizers`; without any the API server removes the namespace."""
 
         def remove_finalizer(newest: Object) -> None:
@@ -149,7 +149,7 @@ def _awaits_deletion(namespace: Object) -> bool:
     return has_finalizer and "deletionTimestamp" in namespace["metadata"]
 
 
-def _conditions(namespace: Object, remaining: Mapping[str, Sequence[Object]], clock: Clock) -> list[Object]:
+def _deletion_conditions(namespace: Object, remaining: Mapping[str, Sequence[Object]], clock: Clock) -> list[Object]:
     """The conditions of a namespace that is being deleted, in the order of `_FALSE_CONDITIONS`.
 
     A condition whose status stays the same keeps its lastTransitionTime.
@@ -161,8 +161,10 @@ def _conditions(namespace: Object, remaining: Mapping[str, Sequence[Object]], cl
     for type_, *reason_and_message in _FALSE_CONDITIONS:
         status = "True" if type_ in true_conditions else "False"
         reason, message = true_conditions.get(type_, reason_and_message)
-        old = old_by_type.get(type_)
-        transition_time = old["lastTransitionTime"] if old and old["status"] == status else now
+        old_condition = old_by_type.get(type_)
+        transition_time = now
+        if old_condition is not None and old_condition["status"] == status:
+            transition_time = old_condition["lastTransitionTime"]
         condition = {"type": type_, "status": status, "lastTransitionTime": transition_time}
         new_conditions.append({**condition, "reason": reason, "message": message})
     return new_conditions

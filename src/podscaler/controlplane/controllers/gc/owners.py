@@ -1,6 +1,7 @@
 """Classifies the owners of an object for the garbage collector (`collector`).
 
-The functions only read the registry. Objects are JSON objects of any kind. An owner is
+The functions only read the registry. Objects are JSON objects of any kind. `classify` has the rules; what follows from
+a class is the table of `collector`. An owner is
 
 * solid: it exists (same uid) and is not waiting; also if its kind is not served, or if a cluster-scoped object refers
   to a namespaced owner, so that nothing is deleted by mistake;
