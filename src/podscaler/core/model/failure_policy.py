@@ -172,7 +172,7 @@ def _policy(
     if policy_spec.fallback is not None:
         if policy_spec.fallback.replicas < 0:
             raise PolicyError(names[FALLBACK_REPLICAS], "must be 0 or more")
-        after_ns = _span_ns(names[FALLBACK_AFTER], policy_spec.fallback.after or hpa_defaults.FALLBACK_AFTER)
+        after_ns = _span_ns(names[FALLBACK_AFTER], policy_spec.fallback.after or hpa_defaults.DEFAULT_FALLBACK_AFTER)
         fallback = FallbackReplicas(policy_spec.fallback.replicas, after_ns)
     identities = tuple([_identity(metric) for metric in metrics]) if keep_last_ns else ()
     return FailurePolicy(keep_last_ns, bool(policy_spec.ignore_failed), fallback, identities)

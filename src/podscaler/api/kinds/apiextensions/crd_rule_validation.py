@@ -130,7 +130,7 @@ def _rules_errors(
     from podscaler.api.crd import rule_types
     from podscaler.api.crd.rules import ROOT_TYPE
 
-    is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded
+    is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded  # the paths of other nodes are longer
     declared_type = rule_types.cel_type_of(schema, ROOT_TYPE, is_root=is_root)
     path = f"{schema_path}.x-kubernetes-validations"
     if declared_type is None:

@@ -57,7 +57,7 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     default_errors = _default_errors(structural_schema, path, is_root=True) if not errors else []
     if default_errors or not structural.has_rules(structural_schema):
         return errors + default_errors
-    # rules are compiled beside errors of the form of other rules, but of nothing else
+    # rules are compiled if all errors so far are those of the form of rules
     error_paths = [error.field for error in errors]
     if not all(".x-kubernetes-validations[" in error_path for error_path in error_paths):
         return errors
@@ -109,10 +109,8 @@ def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[Fi
     if members[0] == "metadata":
         return [invalid(path, json_path, "must not point to fields in metadata")]
     if node.get("type") not in ("string", "boolean", "integer"):
-        message = (
-            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are"
-        )
-        return [invalid(path, json_path, f"{message} allowed.")]
+        types = "must point to a field of type string, boolean or integer"
+        return [invalid(path, json_path, f"{types}. Enum string fields and strings with formats are allowed.")]
     return []
 
 

@@ -363,7 +363,7 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
         return []
     approval = _approval(new)
     state = _approval_state(approval)
-    if state == "approved" or (old is not None and _approval_state(_approval(old)) == state):
+    if state == "valid" or (old is not None and _approval_state(_approval(old)) == state):
         return []
     path = f"metadata.annotations[{_APPROVAL_ANNOTATION}]"
     see_also = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -381,24 +381,23 @@ def _approval(crd: Object) -> str:
 
 
 def _approval_state(approval: str) -> str:
-    """`approved`, `missing` (the annotation is empty), or `invalid` (it is neither a URL nor a reason)."""
+    """`missing` for an empty annotation, `valid` for a URL or a reason that starts with `unapproved`, or `invalid`."""
     if not approval:
         return "missing"
-    if approval.startswith("unapproved"):  # a reason, which counts like the URL of an approval
-        return "approved"
+    if approval.startswith("unapproved"):
+        return "valid"
     try:
         url = urlsplit(approval)
     except ValueError:
         return "invalid"
-    return "approved" if url.scheme and url.netloc else "invalid"
+    return "valid" if url.scheme and url.netloc else "invalid"
 
 
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     """Field errors of `spec.conversion`; the webhook is required for the strategy Webhook, and forbidden for None."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    errors = checks.one_of(strategy, f"{path}.strategy", _CONVERSION_STRATEGIES)
-    if not strategy:
-        errors = [required(f"{path}.strategy")]
+    strategy_path = f"{path}.strategy"
+    errors = checks.one_of(strategy, strategy_path, _CONVERSION_STRATEGIES) if strategy else [required(strategy_path)]
     config = (webhook or {}).get("clientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":

@@ -197,7 +197,8 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
 
 def _success_rule_errors(rule: Object, path: str, completions: int) -> list[FieldError]:
     """Errors of a rule of the success policy: indexes, their number, or both."""
-    index_list, succeeded_count, index_count = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
+    index_list, succeeded_count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    index_count = 0  # also that of a malformed list
     errors: list[FieldError] = []
     if succeeded_count is None and index_list is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
@@ -210,11 +211,12 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
         except _IndexesError as error:
             errors.append(invalid(indexes_path, index_list, f"error parsing succeededIndexes: {error}"))
     if succeeded_count is not None:
-        count_path, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
+        count_path = f"{path}.succeededCount"
         errors += checks.not_negative(succeeded_count, count_path)
-        completions_message = message_format.format(completions, "specified completions")
+        completions_message = f"must be less than or equal to {completions} (the number of specified completions)"
         errors += checks.holds(succeeded_count <= completions, count_path, succeeded_count, completions_message)
-        index_count_message = message_format.format(index_count, "indexes in the specified succeededIndexes field")
+        counted = "indexes in the specified succeededIndexes field"
+        index_count_message = f"must be less than or equal to {index_count} (the number of {counted})"
         errors += checks.holds(
             index_list is None or succeeded_count <= index_count, count_path, succeeded_count, index_count_message
         )
@@ -227,8 +229,10 @@ def _count_indexes(index_list: str, completions: int) -> int:
     Raises:
         _IndexesError: the list is malformed, not in increasing order, or has an index that is not below `completions`.
     """
+    if not index_list:
+        return 0
     index_count, previous_end = 0, None
-    for interval in index_list.split(",") if index_list else ():
+    for interval in index_list.split(","):
         start, end = _parse_interval(interval, completions)
         if previous_end is not None and previous_end >= start:
             raise _IndexesError(f"non-increasing order, previous: {previous_end}, current: {start}")
@@ -252,7 +256,7 @@ def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
 
 def _parse_index(index_text: str, completions: int) -> int:
     """An index below `completions`. Raises _IndexesError."""
-    digits = index_text.removeprefix("+")
+    digits = index_text.removeprefix("+")  # a sign, which Go's strconv.Atoi allows
     if not (digits.isascii() and digits.isdigit()):
         raise _IndexesError(f'cannot convert string to integer for index: "{index_text}"')
     if int(digits) >= completions:

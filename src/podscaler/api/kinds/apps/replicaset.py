@@ -1,7 +1,8 @@
 """The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
 RESOURCE and REPLICATION_CONTROLLER register the functions of this module as hooks, which `api.resource.resources`
-explains; `api.kinds.catalog` lists them for the API server.
+explains; `api.kinds.catalog` lists them for the API server. A new field needs regenerated type facts (CONTRIBUTING.md),
+its default and its validation here; a new column of both kinds, a cell in `_printer`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1 and core/v1.
 """

@@ -1,7 +1,8 @@
 """The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
 RESOURCE and CONTROLLER_REVISION register the functions of this module as hooks, which `api.resource.resources`
-explains; `api.kinds.catalog` lists them for the API server.
+explains; `api.kinds.catalog` lists them for the API server. A new field needs regenerated type facts (CONTRIBUTING.md),
+its default and its validation here; a new column, a cell in `_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1. Differs: the data of a revision are
 compared by their meaning; kube-apiserver compares their bytes.
@@ -117,9 +118,10 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     """Errors of the update strategy."""
     strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     if strategy_type == "OnDelete":
-        message = "only allowed for updateStrategy 'RollingUpdate'"
-        printed = go_struct.printed(rolling_update or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
-        return [] if rolling_update is None else [invalid(f"{path}.rollingUpdate", printed, message)]
+        if rolling_update is None:
+            return []
+        printed = go_struct.printed(rolling_update, "apps/v1.RollingUpdateStatefulSetStrategy")
+        return [invalid(f"{path}.rollingUpdate", printed, "only allowed for updateStrategy 'RollingUpdate'")]
     if strategy_type != "RollingUpdate":
         printed = go_struct.printed(strategy, "apps/v1.StatefulSetUpdateStrategy")
         return [invalid(path, printed, "must be 'RollingUpdate' or 'OnDelete'")]

@@ -180,8 +180,10 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, api_version:
             yield from _differences(old[index], new[new_position], f"{path}[{index}]", api_version)
     kept_positions = [new_position for new_position in new_positions if new_position is not None]
     if kept_positions != sorted(kept_positions):
-        moves = [(position, index) for index, position in enumerate(new_positions) if position is not None]
-        old_indexes = [index for _, index in sorted(moves)]  # in the new order
+        positions_and_indexes = [
+            (position, index) for index, position in enumerate(new_positions) if position is not None
+        ]
+        old_indexes = [index for _, index in sorted(positions_and_indexes)]  # in the new order
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 

@@ -77,7 +77,7 @@ def _read_struct(value: Any, message: str) -> Object:
     """
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    fields, names_by_folded_name, always_present = _fields(message)
+    fields, names_by_folded_name, always_present = _struct_fields(message)
     struct_fields = {}
     for key, member in value.items():
         name = key if key in fields else names_by_folded_name.get(key.casefold())
@@ -90,7 +90,7 @@ def _read_struct(value: Any, message: str) -> Object:
 
 
 @cache
-def _fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
+def _struct_fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
     """The fields of a message by name; their names by case-folded name; the names of those always present."""
     fields = {field.name: field for field in schema.get_message(message).json_fields()}
     always_present = tuple(name for name, field in fields.items() if _is_always_present(field))

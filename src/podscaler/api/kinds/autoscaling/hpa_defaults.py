@@ -12,7 +12,7 @@ from podscaler.api.resource.resources import Object
 
 DEFAULT_UTILIZATION_PCT = 80
 _POLICY_PERIOD_S = 15
-FALLBACK_AFTER = "5m"
+DEFAULT_FALLBACK_AFTER = "5m"
 """How long (a Go duration) no metric can be read before the fallback replicas of a failure policy apply."""
 
 
@@ -21,7 +21,7 @@ def set_v2_defaults(hpa: Object) -> None:
     spec = hpa.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
-        spec["metrics"] = [cpu_utilization(DEFAULT_UTILIZATION_PCT)]
+        spec["metrics"] = [cpu_utilization_metric(DEFAULT_UTILIZATION_PCT)]
     if (behavior := spec.get("behavior")) is not None:
         _set_behavior_defaults(behavior)
 
@@ -31,7 +31,7 @@ def set_v1_defaults(hpa: Object) -> None:
     hpa.setdefault("spec", {}).setdefault("minReplicas", 1)
 
 
-def cpu_utilization(target_pct: int) -> Object:
+def cpu_utilization_metric(target_pct: int) -> Object:
     """The v2 metric with the average cpu utilization of the pods as target, in percent of their requests."""
     target = {"type": "Utilization", "averageUtilization": target_pct}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
@@ -52,7 +52,7 @@ def set_status_defaults(hpa: Object) -> None:
     hpa["status"] = status
 
 
-def scaling_rules() -> dict[str, Object]:
+def default_scaling_rules() -> dict[str, Object]:
     """The defaults of a behavior by direction; a missing window of `scaleDown` is a flag of the controller."""
     scale_up = {
         "stabilizationWindowSeconds": 0,
@@ -64,7 +64,7 @@ def scaling_rules() -> dict[str, Object]:
 
 def _set_behavior_defaults(behavior: Object) -> None:
     """Sets the defaults of both directions, in place."""
-    for direction, default_rules in scaling_rules().items():
+    for direction, default_rules in default_scaling_rules().items():
         direction_rules = behavior.setdefault(direction, {})
         for name, value in default_rules.items():
             direction_rules.setdefault(name, value)

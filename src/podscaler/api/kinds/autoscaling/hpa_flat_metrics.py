@@ -5,7 +5,7 @@
 
 The annotations of autoscaling/v1 hold metrics in the flat form, too. The flat fields, their order (an annotation is
 text) and those that are always present come from `api.schema`; `_path_in_v2` has their paths in v2. Called by `hpa_v1`
-and `hpa_v2beta1`.
+and `hpa_v2beta1`. A new source: _SOURCES, and _PATHS_IN_V2 with its new fields.
 
 Source: docs/spec/api.md 4 (Conversion): the table of shapes, and how the type of the target is rebuilt.
 """
@@ -36,7 +36,7 @@ _PATHS_IN_V2 = {
     "name": ("name",),
     "container": ("container",),
 }
-"""Field of a flat source (`pods`, `resource`, ...) -> its path in a source of v2."""
+"""Field of a flat source (`pods`, `resource`, ...) -> its path in a source of v2: one or two names."""
 _AVERAGE_VALUE_PATHS = {SPEC: ("target", "averageValue"), STATUS: ("current", "averageValue")}
 """SPEC or STATUS -> the path in v2 of `averageValue`, a flat field of Object metrics."""
 

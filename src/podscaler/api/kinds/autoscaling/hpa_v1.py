@@ -3,7 +3,9 @@
 v1 has one metric, cpu utilization; everything else is in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
-Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed.
+Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed. To
+keep a new field of v2: an annotation (`hpa_annotations`), written in `_annotations` and read in `_spec_to_v2` or
+`_status_to_v2`.
 
 Source: docs/spec/api.md 4.
 """
@@ -32,8 +34,8 @@ def _spec_to_v2(hpa: Object) -> Object:
     metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in annotated_metrics]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
-        metrics.append(hpa_defaults.cpu_utilization(target_pct))
-    converted["metrics"] = metrics or [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
+        metrics.append(hpa_defaults.cpu_utilization_metric(target_pct))
+    converted["metrics"] = metrics or [hpa_defaults.cpu_utilization_metric(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
     if behavior := hpa_annotations.find_value(hpa, hpa_annotations.BEHAVIOR):
         converted["behavior"] = behavior
     return converted

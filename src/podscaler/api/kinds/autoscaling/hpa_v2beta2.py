@@ -4,7 +4,7 @@ v2beta2 is v2 without tolerances, which are quantities in two annotations, and w
 conditions, which is lost.
 
 `hpa_removed_versions` registers the conversion in a Resource; `hpa_v2beta1` uses `status_from_v2`. Arguments are not
-changed.
+changed. To keep a new field of v2: another annotation, as those in _TOLERANCES.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' annotations scale-up-tolerance and scale-down-tolerance.
 """

@@ -56,7 +56,7 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     "HorizontalPodAutoscalerSpec.minReplicas": {"default": 1, "minimum": 0},
     "HorizontalPodAutoscalerSpec.maxReplicas": {"minimum": 1},
     "HorizontalPodAutoscalerSpec.metrics": {
-        "default": [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)],
+        "default": [hpa_defaults.cpu_utilization_metric(hpa_defaults.DEFAULT_UTILIZATION_PCT)],
         "maxItems": _METRICS_MAX,
     },
     "CrossVersionObjectReference.kind": {"minLength": 1},
@@ -154,7 +154,7 @@ _ON_METRIC_FAILURE_SCHEMA: Json = {
                 "after": {
                     "description": "For how long no metric can be read before they apply, such as 10m; 24h at most.",
                     **_DURATION_SCHEMA,
-                    "default": hpa_defaults.FALLBACK_AFTER,
+                    "default": hpa_defaults.DEFAULT_FALLBACK_AFTER,
                     "x-kubernetes-validations": [_rule("duration(self) <= duration('24h')", "must be 24h at most")],
                 },
             },
@@ -227,8 +227,8 @@ def _field_schema(message: str, message_name: str, field: Field) -> Json:
     json_schema |= _FIELD_KEYWORDS.get(f"{message_name}.{field.name}", {})
     if field.name == "target" and message_name in _TARGET_RULES:
         json_schema["x-kubernetes-validations"] = [_TARGET_RULES[message_name]]
-    if message_name == "HorizontalPodAutoscalerBehavior":
-        _add_defaults(json_schema, hpa_defaults.scaling_rules()[field.name])
+    if message_name == "HorizontalPodAutoscalerBehavior":  # its fields are the directions
+        _add_defaults(json_schema, hpa_defaults.default_scaling_rules()[field.name])
     return json_schema
 
 

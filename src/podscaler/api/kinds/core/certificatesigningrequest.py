@@ -3,7 +3,8 @@
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` fills in the
 user and the times of conditions; `podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are
-parsed with the package cryptography, which is imported when the first one is validated.
+parsed with the package cryptography, which is imported when the first one is validated. A new field needs regenerated
+type facts (CONTRIBUTING.md) and its validation here; a new column, a cell in `_cells`.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and the value in the message about a changed condition.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import CertificateSigningRequest
 
 APPROVAL: Final = "approval"
-"""The subresource; the names below are types of conditions."""
+"""The name of the subresource. The next three are types of conditions."""
 APPROVED: Final = "Approved"
 DENIED: Final = "Denied"
 FAILED: Final = "Failed"
@@ -53,7 +54,7 @@ _USAGES: Final = (
     "timestamping",
 )
 _LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
-_STATUSES: Final = ("False", "True", "Unknown")
+_CONDITION_STATUSES: Final = ("False", "True", "Unknown")
 _CONDITIONS_PATH: Final = "status.conditions"
 _BOTH_DECISIONS: Final = '{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}'
 _ONE_DECISION_MESSAGE: Final = (
@@ -174,7 +175,7 @@ def _condition_errors(request: Object) -> list[FieldError]:
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
         condition_type, status = condition.get("type", ""), condition.get("status", "")
         path = f"{_CONDITIONS_PATH}[{index}]"
-        allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _STATUSES
+        allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _CONDITION_STATUSES
         errors += checks.present(condition_type, f"{path}.type")
         errors += checks.required_one_of(status, f"{path}.status", allowed)
         errors += checks.not_repeated(condition_type, f"{path}.type", earlier_types)

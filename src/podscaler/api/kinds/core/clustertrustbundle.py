@@ -3,7 +3,8 @@
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` checks who may
 write the bundle of a signer, and `podscaler.controlplane.kubelet.volumes.volume_files` writes bundles into projected
-volumes. Certificates are parsed with the package cryptography, which is imported when the first one is validated.
+volumes. Certificates are parsed with the package cryptography, which is imported when the first one is validated. A new
+requirement on certificates goes into `_block_message`.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37; RFC 7468 (PEM). Differs: a block of PEM
 that contains lines with five dashes is left out, while Go may find a block within it.

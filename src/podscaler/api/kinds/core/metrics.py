@@ -3,7 +3,7 @@
 `podscaler.controlplane.metrics.resource` provides the objects, as v1beta1, which is their storage version here. The
 module `podscaler.cli.up.control_plane` replaces the records where there is no node: `with_stored_metrics` lets clients,
 such as tests, create the objects. POD_METRICS and NODE_METRICS are the records; `api.kinds.catalog` lists them for the
-API server.
+API server. Another resource in the tables: _RESOURCES_SHOWN, and a column in `_printer`.
 
 Source: the resource metrics API; the tables of metrics-server.
 """

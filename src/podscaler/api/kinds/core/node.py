@@ -1,7 +1,8 @@
 """Resource definition of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field of `nodeInfo`: _NODE_INFO_FIELDS; a new column, a cell in
+`_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """

@@ -1,7 +1,8 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -75,12 +76,12 @@ def _peer_errors(peer: Object, path: str) -> list[FieldError]:
     errors = []
     for name in ("podSelector", "namespaceSelector"):
         errors += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
-    set_names = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
-    if not set_names:
+    set_fields = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
+    if not set_fields:
         errors.append(required(path, "must specify a peer"))
-    elif "ipBlock" in set_names and len(set_names) > 1:
+    elif "ipBlock" in set_fields and len(set_fields) > 1:
         errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
-    elif "ipBlock" in set_names:
+    elif "ipBlock" in set_fields:
         errors += _block_errors(peer["ipBlock"], f"{path}.ipBlock")
     return errors
 

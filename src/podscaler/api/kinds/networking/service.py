@@ -4,7 +4,8 @@ The control plane allocates addresses and node ports, and writes them through th
 changes an address that is set.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field that only some types of Services have: its default in
+`_set_traffic_defaults`, `service_update` and `service_validation`; a new column, a cell in `_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.

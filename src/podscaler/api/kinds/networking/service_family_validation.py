@@ -1,7 +1,8 @@
 """Validates the cluster IPs, IP families and family policy of a Service, and sets the default families.
 
 Called by `api.kinds.networking.service` (defaults) and by `service_validation`. The cluster has IPv4 only; headless
-Services without selector may name IPv6. `spec` is that of a Service, as a JSON object.
+Services without selector may name IPv6. A cluster with IPv6 would need changes in `cluster_support_errors` and
+`set_defaults`. `spec` is that of a Service, as a JSON object.
 
 Source: kube-apiserver's messages: the validation of clusterIPs and ipFamilies, and the allocators of addresses.
 """

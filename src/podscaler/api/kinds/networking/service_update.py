@@ -4,7 +4,7 @@ Called by `api.kinds.networking.service`, before validation; `podscaler.controlp
 `node_ports` use the functions that say what a Service needs. `new` and `old` are the specs of the update and of the
 stored Service, and `new` is changed in place. Allocated values that the client leaves out are copied from the stored
 spec; a change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new type
-does not have.
+does not have. A new allocated value goes into `reconcile`, a field of single types into `_drop_fields_of_types`.
 
 Source: kube-apiserver's storage and strategy of Services (allocated values, linked fields, fields of single types).
 """
@@ -47,7 +47,7 @@ def reconcile(new: Object, old: Object) -> None:
         new["healthCheckNodePort"] = new.get("healthCheckNodePort") or old["healthCheckNodePort"]
     _link_addresses(new, old)
     _drop_address(new, old)
-    _drop_ports(new, old)
+    _drop_fields_of_types(new, old)
 
 
 def _has_address(spec: Object) -> bool:
@@ -86,7 +86,7 @@ def _drop_address(new: Object, old: Object) -> None:
             new.pop(name, None)
 
 
-def _drop_ports(new: Object, old: Object) -> None:
+def _drop_fields_of_types(new: Object, old: Object) -> None:
     """Removes node ports and load balancer fields that the update only repeats, if its type has none any more."""
     if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
         for port in new.get("ports") or []:

@@ -139,18 +139,19 @@ def _hook_and_probe_errors(container: Object, path: str) -> list[FieldError]:
         for name in ("postStart", "preStop"):
             errors += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
     for name in _PROBES:
-        errors += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
+        check_probe = partial(_probe_errors, is_readiness=name == "readinessProbe")
+        errors += checks.optional(container.get(name), f"{path}.{name}", check_probe)
     return errors
 
 
-def _probe_errors(probe: Object, path: str) -> list[FieldError]:
-    """Field errors of a probe; the last part of `path`, such as `livenessProbe`, is the kind of probe."""
+def _probe_errors(probe: Object, path: str, *, is_readiness: bool) -> list[FieldError]:
+    """Field errors of a probe; only a readiness probe may need several successes, and only others end containers."""
     grace_s, field_path = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
     errors = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
         errors += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
     errors += checks.holds(grace_s is None or grace_s > 0, field_path, grace_s, "must be greater than 0")
-    if path.endswith("readinessProbe"):
+    if is_readiness:
         return errors + checks.holds(grace_s is None, field_path, grace_s, "must not be set for readinessProbes")
     threshold = probe.get("successThreshold", 1)
     return errors + checks.holds(threshold == 1, f"{path}.successThreshold", threshold, "must be 1")

@@ -2,7 +2,8 @@
 
 Called by `podscaler.controlplane.admission.pod_classes`, which reads the classes. The functions that apply or set
 something change the pod spec in place and return why the pod is rejected, for the message of the API error; empty if it
-is admitted. A rejected pod may be changed in part. Quantities were checked when they were decoded.
+is admitted. A rejected pod may be changed in part. A new field of a class is applied in `apply_priority_class` or
+`apply_runtime_class`. Quantities were checked when they were decoded.
 
 Source: Kubernetes' admission plugins Priority and RuntimeClass, and their merging of tolerations.
 """

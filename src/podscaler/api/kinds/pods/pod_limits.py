@@ -150,7 +150,7 @@ def _bound_violations(
         checked_amounts: (`request` or `limit`, amounts by resource name). The first amounts must contain every resource
             that has a bound; the others may lack it.
     """
-    (required_description, required_amounts), _ = checked_amounts
+    required_description, required_amounts = checked_amounts[0]
     for name in sorted(bounds):
         bound = Quantity.parse(str(bounds[name]))
         bound_text = f"{bound_name} {name} usage per {limit_type} is {bounds[name]}"

@@ -2,14 +2,15 @@
 
 `spec.limits` is a list of items; each has a type (such as Container) and, by resource name, the amounts `min`, `max`,
 `default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it as hooks,
-which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. Quantities were checked when
-they were decoded.
+which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. A new field with amounts:
+_LIMIT_FIELDS, and _ORDER_RULES if it is compared. Quantities were checked when they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import uuid
 from functools import partial
+from typing import NamedTuple
 
 from podscaler.api.machinery import names, printing
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
@@ -19,17 +20,43 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 _LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+class _OrderRule(NamedTuple):
+    """An amount that must not exceed another one of the same resource.
+
+    Attributes:
+        smaller: the field whose amount must not exceed that of `larger`.
+        named: the field that the error names.
+        shown: the field whose amount the error shows, in two rules not that of `named`, as upstream.
+        message_format: the message about both amounts.
+    """
+
+    smaller: str
+    larger: str
+    named: str
+    shown: str
+    message_format: str
+
+
 _ORDER_RULES = (
-    ("min", "max", "min", "min value {} is greater than max value {}"),
-    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
-    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
-    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
-    ("min", "default", "default", "min value {} is greater than default value {}"),
-    ("default", "max", "default", "default value {} is greater than max value {}"),
+    _OrderRule("min", "max", "min", "min", "min value {} is greater than max value {}"),
+    _OrderRule(
+        *("min", "defaultRequest", "defaultRequest", "defaultRequest"),
+        "min value {} is greater than default request value {}",
+    ),
+    _OrderRule(
+        *("defaultRequest", "max", "defaultRequest", "defaultRequest"),
+        "default request value {} is greater than max value {}",
+    ),
+    _OrderRule(
+        *("defaultRequest", "default", "defaultRequest", "defaultRequest"),
+        "default request value {} is greater than default limit value {}",
+    ),
+    _OrderRule("min", "default", "default", "min", "min value {} is greater than default value {}"),
+    _OrderRule("default", "max", "default", "max", "default value {} is greater than max value {}"),
 )
-"""(field that must not exceed the next one, that field, field that the error names, message with both amounts)."""
-_SHOWN_AMOUNT_FIELDS = {("min", "default"): "min", ("default", "max"): "max"}
-"""First two fields of a rule -> the field whose amount the error shows, where upstream shows another than it names."""
+"""In the order in which errors are reported."""
 
 
 def set_defaults(limit_range: Object) -> None:
@@ -117,11 +144,11 @@ def _amount_errors(limit_item: Object, path: str) -> list[FieldError]:
 def _order_errors(amounts: dict[str, Quantity], resource: str, path: str) -> list[FieldError]:
     """Field errors of amounts in the wrong order (_ORDER_RULES); `amounts` are those of one resource by field."""
     errors = []
-    for smaller, larger, named_field, message_format in _ORDER_RULES:
-        if smaller in amounts and larger in amounts and amounts[smaller] > amounts[larger]:
-            shown_amount = amounts[_SHOWN_AMOUNT_FIELDS.get((smaller, larger), named_field)]
-            message = message_format.format(amounts[smaller], amounts[larger])
-            errors.append(invalid(f"{path}.{named_field}[{resource}]", str(shown_amount), message))
+    for rule in _ORDER_RULES:
+        smaller, larger = amounts.get(rule.smaller), amounts.get(rule.larger)
+        if smaller is not None and larger is not None and smaller > larger:
+            message = rule.message_format.format(smaller, larger)
+            errors.append(invalid(f"{path}.{rule.named}[{resource}]", str(amounts[rule.shown]), message))
     return errors
 
 

@@ -2,7 +2,8 @@
 
 `podscaler.controlplane.controllers.apps.disruption` writes its status; `podscaler.controlplane.registry.evictions`
 reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it as hooks, which
-`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
+`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. A new field needs regenerated type
+facts (CONTRIBUTING.md), its default and its validation here; a new column, a cell in `_cells`.
 
 Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """

@@ -127,7 +127,8 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
             if wildcard in earlier_wildcards:
                 message = f"if '{wildcard}' is present, must not specify {resource}"
                 errors.append(invalid(f"{path}[{index}]", resource, message))
-        earlier_wildcards |= {resource} if "*" in (name, subresource) else set()
+        if "*" in (name, subresource):
+            earlier_wildcards.add(resource)
     if len(resources) > 1 and "*/*" in resources:
         errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and any("/" not in resource and resource != "*" for resource in resources):

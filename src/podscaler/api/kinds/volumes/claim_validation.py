@@ -1,8 +1,9 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. An
-`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
-errors. Quantities were checked when they were decoded.
+Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. A new
+field of the spec: a check in `validate_spec`, and `_specs_to_compare` if updates may change it. An `Object` is the part
+of an API object that the name of the argument says, as a JSON object; `path` is its path in errors. Quantities were
+checked when they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """

@@ -1,7 +1,8 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. `claim_validation` validates claims. A new column needs a cell in
+`_cells` at the same position.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """

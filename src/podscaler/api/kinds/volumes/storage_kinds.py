@@ -2,7 +2,8 @@
 
 No controller here acts on them. STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the
 functions of this module as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists them for the API
-server. Quantities were checked when they were decoded.
+server. A new field: a check in the `_validate_` function of its kind; a new column, a cell in the function `cells` of
+its table. Quantities were checked when they were decoded.
 
 Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
 StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
@@ -100,9 +101,10 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     source = spec.get("source") or {}
     volume_name, inline_spec = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     errors: list[FieldError] = []
-    if (volume_name is None) == (inline_spec is None):
-        make_error = required if volume_name is None else forbidden
-        errors.append(make_error("spec.source", _ONE_SOURCE_MESSAGE))
+    if volume_name is None and inline_spec is None:
+        errors.append(required("spec.source", _ONE_SOURCE_MESSAGE))
+    elif volume_name is not None and inline_spec is not None:
+        errors.append(forbidden("spec.source", _ONE_SOURCE_MESSAGE))
     elif volume_name == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
     errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
