@@ -97,23 +97,27 @@ def combine_results(results: Sequence[MetricResult], current: int, *, ignores_mi
         ignores_missing: whether the others may scale down without the metrics that have no proposal, as a failure
             policy can allow.
     """
-    winner = _winner(results)
-    largest = 0 if winner is None else results[winner].step.proposal or 0
     failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
-    missing_count = sum([metric_result.step.proposal is None for metric_result in results])
-    is_scale_down_forbidden = missing_count > 0 and not ignores_missing
-    is_forbidden = missing_count == len(results) or (largest < current and is_scale_down_forbidden)
-    return Combination(None if is_forbidden else largest, winner, failed, _error(results, failed))
+    error = _error(results, failed)
+    largest, winner_index = _largest_proposal(results)
+    is_any_missing = any(metric_result.step.proposal is None for metric_result in results)
+    is_scale_down_forbidden = is_any_missing and not ignores_missing
+    if winner_index is None or (largest < current and is_scale_down_forbidden):
+        return Combination(proposal=None, winner=winner_index, failed=failed, error=error)
+    return Combination(proposal=largest, winner=winner_index, failed=failed, error=error)
 
 
-def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; None if there is none. As upstream, any later proposal replaces one of 0."""
-    largest, winner = 0, None
+def _largest_proposal(results: Sequence[MetricResult]) -> tuple[int, int | None]:
+    """The largest proposal and the index of its metric; 0 and None if no metric has a proposal.
+
+    As upstream, any later proposal replaces one of 0, also a negative one.
+    """
+    largest, winner_index = 0, None
     for index, metric_result in enumerate(results):
         proposal = metric_result.step.proposal
         if proposal is not None and (largest == 0 or proposal > largest):
-            largest, winner = proposal, index
-    return winner
+            largest, winner_index = proposal, index
+    return largest, winner_index
 
 
 def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:

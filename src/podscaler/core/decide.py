@@ -5,7 +5,8 @@ explain`. Example: 4 replicas at 90 % of their requested CPU, with a target of 6
 branch (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's
 failure policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns
 where there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one
-that applies is used (`algorithm`).
+that applies is used (`algorithm`). A new stage: a call in `_by_metrics` or `_from_limits`, and its step in `Draft` and
+`Trace`.
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -195,11 +196,18 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
         return settle.inconclusive(sync.draft(prior_history, scale.replicas, "", **parts))
     proposed_replicas = max(proposal, 0)  # a proposal is negative after an overflow
     normalised = sync.algorithm.normalise(
-        NormalisationInput(spec, prior_history, proposed_replicas, scale.replicas, sync.now_ns, sync.flags)
+        NormalisationInput(
+            spec=spec,
+            prior_history=prior_history,
+            proposal=proposed_replicas,
+            current=scale.replicas,
+            now_ns=sync.now_ns,
+            settings=sync.flags,
+        )
     )
-    _set_normalised(sync.conditions, normalised)
+    _set_limit_conditions(sync.conditions, normalised)
     prior_history = msgspec.structs.replace(prior_history, recommendations=normalised.stabilized.recommendations)
-    reason = _reason(proposed_replicas, scale.replicas, evaluation)
+    reason = _rescale_reason(proposed_replicas, scale.replicas, evaluation)
     return _from_limits(sync, prior_history, reason, normalised, **parts)
 
 
@@ -238,7 +246,7 @@ def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     return msgspec.structs.replace(cooldown_step, held=desired) if is_held else cooldown_step
 
 
-def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
+def _set_limit_conditions(conditions: Conditions, normalised: Normalised) -> None:
     """Set the conditions AbleToScale and ScalingLimited by stabilization, rates and bounds."""
     limits = normalised.limits
     conditions.set(ABLE_TO_SCALE, "True", *normalised.stabilized.condition)
@@ -274,7 +282,7 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
         conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
 
 
-def _reason(proposed_replicas: int, current: int, evaluation: MetricsEvaluation) -> str:
+def _rescale_reason(proposed_replicas: int, current: int, evaluation: MetricsEvaluation) -> str:
     """The reason of a rescale, from before stabilization and limits; empty if the metrics want no change."""
     if proposed_replicas != current and FailureResponse.FALLBACK in evaluation.combination.responses:
         return FALLBACK

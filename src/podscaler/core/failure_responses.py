@@ -125,11 +125,11 @@ def _with_last_proposals(
     if not policy.keep_last_ns:
         return tuple(results)
     last_proposals = _recent_proposals(policy, prior_history, now_ns)
-    triples = zip(results, spec.metrics, policy.identities, strict=True)
+    results_with_metrics = zip(results, spec.metrics, policy.identities, strict=True)
     return tuple(
         [
             _with_last_proposal(metric_result, metric, last_proposals.get(identity))
-            for metric_result, metric, identity in triples
+            for metric_result, metric, identity in results_with_metrics
         ]
     )
 

@@ -3,7 +3,8 @@
 `podscaler.cli.commands.replay` calls `decisions`; `podscaler.cli.explain`, `podscaler.cli.diagnosis` and
 `podscaler.simulation.evaluation` use a Replay line by line; `podscaler.controller` stores histories with
 `write_history` and `read_history`. Histories and selectors are kept from line to line for each autoscaler, as in a
-controller; a line that has its own replaces them.
+controller; a line that has its own replaces them. A new recorded fact: a field in `podscaler.api.typed.recording`, read
+in `_observation`.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
 decoded once, in bounded caches.
@@ -36,6 +37,7 @@ from podscaler.core.model.trace import Trace
 
 CACHED_PODS = 20_000
 CACHED_SPECS = 5_000
+"""The highest numbers of decoded pods and of specs in the caches; a full cache is emptied."""
 NO_FLAGS: Mapping[str, Any] = {}
 
 _POD = msgspec.json.Decoder(pods.Pod)
@@ -291,7 +293,7 @@ def _scaled(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: i
             break
         if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(api_conversion.failure(response)):
             return settle.refused(draft, attempt_ns if scaled_at is None else scaled_at, response.message)
-        attempt_ns += settle.WRITE_RETRY_DELAY_NS
+        attempt_ns += settle.WRITE_RETRY_DELAY_NS  # a conflict, after which the write is tried again
     return settle.written(draft, attempt_ns if scaled_at is None else scaled_at)
 
 

@@ -2,7 +2,8 @@
 
 `podscaler.core.decide` calls `written` as if the scale were written at once, and `unscaled` or `inconclusive` where
 nothing is written. The controller, after the real write, calls `written` with its instant or `refused` with its error:
-both return the whole decision anew. `unreported` is for a status that could not be written afterwards.
+both return the whole decision anew. `unreported` is for a status that could not be written afterwards. A new field of
+Decision that depends on the write is set in `written` and `refused`.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 10.2 and 11 to 13), 10 (Scale-event history), 11.1 (Setting
 status).

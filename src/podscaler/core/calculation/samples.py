@@ -40,17 +40,11 @@ def _usage(pod_metrics: metrics.PodMetrics, resource: str, container: str, versi
     """The usage of a container, or of the whole pod if `container` is empty; None if it was not measured."""
     if not container:
         return _pod_usage(pod_metrics, resource, version)
-    found_container = next(
-        (
-            container_metrics
-            for container_metrics in pod_metrics.containers or ()
-            if container_metrics.name == container
-        ),
-        None,
-    )
-    if found_container is None or not found_container.usage or resource not in found_container.usage:
-        return None
-    return version.parse_milli(found_container.usage[resource])
+    for container_metrics in pod_metrics.containers or ():
+        if container_metrics.name == container:
+            quantity_text = (container_metrics.usage or {}).get(resource)
+            return None if quantity_text is None else version.parse_milli(quantity_text)
+    return None
 
 
 def _pod_usage(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:

@@ -1,6 +1,7 @@
 """Finds the pods of the target, unless its selector is unusable or another autoscaler's selector matches them too.
 
-Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query.
+Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query. A new check is
+another failure of `find`, whose reason `decide` sets in ScalingActive.
 
 Source: docs/spec/decision.md 3.1 (Selector checks).
 """
@@ -52,7 +53,7 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
         keys = tuple(sorted([spec.key, *overlapping_keys]))
         message = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
         failure = MetricFailure("AmbiguousSelector", message, message)
-        return TargetPods(selector, pods, Selection(scale.selector, len(pods), keys, failure))
+        return TargetPods(selector, pods, Selection(scale.selector, len(pods), overlapping=keys, failure=failure))
     return TargetPods(selector, pods, Selection(scale.selector, len(pods)))
 
 

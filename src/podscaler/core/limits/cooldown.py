@@ -44,6 +44,7 @@ def of(delays: Delays, last_scale_time: str | None, now_ns: int) -> Cooldown | N
 
 
 def _end(scaled_at: int, delay_ns: int, now_ns: int) -> int | None:
+    """The last instant of a delay; None if there is no delay, or it is over."""
     ends_at = scaled_at + delay_ns
     return ends_at if delay_ns and now_ns <= ends_at else None
 

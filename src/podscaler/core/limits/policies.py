@@ -1,6 +1,6 @@
 """Computes the replica counts that scaling policies (`spec.behavior`) allow now, after the changes in their periods.
 
-Called by `podscaler.core.limits.bounds`.
+Called by `podscaler.core.limits.bounds`. A new type of policy is a case in `_budget`.
 
 Worked examples: a scale-up of 900 % in 60 s allows 1, 10, 100, 1000 in successive minutes; a scale-down of 4 pods or
 10 %, whichever is more, allows 72 from 80; below 40 replicas the 4 pods are more.

@@ -59,7 +59,14 @@ def by_flag(recommendations: Recommendations, proposal: int, now_ns: int, settin
         history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
-            proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
+            proposal=proposal,
+            recommendations=recommendations,
+            down_cutoff=cutoff,
+            up_cutoff=None,
+            highest=highest,
+            lowest=None,
+            result=highest,
+            held_by=held_by,
         ),
     )
 
@@ -92,7 +99,16 @@ def by_behavior(
     return Stabilized(
         history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if stabilized_replicas == proposal else condition,
-        Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, stabilized_replicas, held_by),
+        Stabilization(
+            proposal=proposal,
+            recommendations=recommendations,
+            down_cutoff=down_cutoff,
+            up_cutoff=up_cutoff,
+            highest=highest,
+            lowest=lowest,
+            result=stabilized_replicas,
+            held_by=held_by,
+        ),
     )
 
 

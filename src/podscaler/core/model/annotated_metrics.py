@@ -18,6 +18,7 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     """An autoscaler with all its metrics.
 
     Attributes:
+        wire: the typed API object.
         fault: why the annotation cannot be used, so that its metrics are absent; empty if it is usable, or there is
             none.
     """

@@ -1,8 +1,9 @@
 """Converts pods and scales of the API into the facts that a decision uses: quantities and times become numbers.
 
 Example: a container that requests `cpu: 250m` becomes ContainerRequests(requests_milli={"cpu": 250}). Called by the
-controller's caches, the replay and the lint rules, once for each object.
-`podscaler.core.calculation.samples` converts the lists of metrics APIs.
+controller's caches, the replay and the lint rules, once for each object. A new fact of pods: a field of
+`podscaler.core.model.observation.Pod`, filled in by `pod`. `podscaler.core.calculation.samples` converts the lists of
+metrics APIs.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -62,7 +63,7 @@ def _counted_containers(spec: pods.PodSpec) -> Iterable[pods.Container]:
     yield from filter(_is_restartable, spec.init_containers or ())
 
 
-def _requested(container: pods.Container) -> Mapping[str, str]:
+def _requests_of(container: pods.Container) -> Mapping[str, str]:
     requests = container.resources.requests if container.resources else None
     return requests or _NO_REQUESTS
 
@@ -74,7 +75,7 @@ def _container_requests(container: pods.Container, version: Emulation) -> Contai
     """
     milli = version.parse_milli
     return ContainerRequests(
-        container.name, {name: milli(quantity_text) for name, quantity_text in _requested(container).items()}
+        container.name, {name: milli(quantity_text) for name, quantity_text in _requests_of(container).items()}
     )
 
 
@@ -111,7 +112,7 @@ def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelReque
     without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
         return PodLevelRequests(without_overhead, without_overhead)
-    _add(total, _parsed(spec.overhead))
+    _add_amounts(total, _parsed(spec.overhead))
     return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
 
 
@@ -122,19 +123,19 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     """
     running: Requests = {}
     for container in spec.containers or ():
-        _add(running, _parsed(_requested(container)))
+        _add_amounts(running, _parsed(_requests_of(container)))
     sidecars: Requests = {}
     peak: Requests = {}
     for container in spec.init_containers or ():
-        requests = _parsed(_requested(container))
+        requests = _parsed(_requests_of(container))
         if _is_restartable(container):
-            _add(running, requests)
-            _add(sidecars, requests)
-            _lift_to(peak, sidecars)
+            _add_amounts(running, requests)
+            _add_amounts(sidecars, requests)
+            _raise_to(peak, sidecars)
         else:
-            _add(requests, sidecars)
-            _lift_to(peak, requests)
-    _lift_to(running, peak)
+            _add_amounts(requests, sidecars)
+            _raise_to(peak, requests)
+    _raise_to(running, peak)
     return running
 
 
@@ -143,13 +144,13 @@ def _parsed(quantity_texts: Mapping[str, str]) -> Requests:
     return {name: quantity.parse(quantity_text) for name, quantity_text in quantity_texts.items()}
 
 
-def _add(total: Requests, added: Requests) -> None:
+def _add_amounts(total: Requests, added: Requests) -> None:
     """Add amounts to `total`, in place."""
     for name, amount in added.items():
         total[name] = total[name] + amount if name in total else amount
 
 
-def _lift_to(total: Requests, minimum: Requests) -> None:
+def _raise_to(total: Requests, minimum: Requests) -> None:
     """Raise each amount of `total` to at least that of `minimum`, in place."""
     for name, amount in minimum.items():
         if name not in total or total[name] < amount:

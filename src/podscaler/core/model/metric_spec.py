@@ -123,11 +123,11 @@ def parse(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> M
     return reader(wire, namespace, version)
 
 
-def _average(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
+def _average_target(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
     return None if target.average_value is None else Average(version.parse_milli(target.average_value))
 
 
-def _total(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
+def _total_target(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
     return None if target.value is None else Total(version.parse_milli(target.value))
 
 
@@ -162,7 +162,7 @@ def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
     """The fields of ResourceMetric that the target determines; `target.type` is ignored, as the HPA controller does."""
-    number: Target | None = _average(target, version)
+    number: Target | None = _average_target(target, version)
     if number is not None:
         name, calculator_prefix = f"{resource} resource", f"failed to get {resource} usage: "
     elif target.average_utilization is not None:
@@ -184,7 +184,7 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
     del namespace
     source = wire.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
-    target = _average(source.target, version)
+    target = _average_target(source.target, version)
     target_fault = "" if target else "invalid pods metric source: no average value target was set"
     selector, selector_fault = _selector(source.metric)
     return PodsMetric(
@@ -207,12 +207,12 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
     target: Target | None = None
     name, inner_prefix = f"{described.kind} metric {metric}", ""
     if source.target.type == "Value":
-        target = _total(source.target, version)
+        target = _total_target(source.target, version)
     elif source.target.type == "AverageValue":
-        target = _average(source.target, version)
+        target = _average_target(source.target, version)
         # As upstream, which names an Object metric with an average like an External one.
         name, inner_prefix = _name_with_labels(source.metric), f"failed to get {metric} object metric: "
-    target_fault = "" if target else _no_target("object")
+    target_fault = "" if target else _no_target_fault("object")
     selector, selector_fault = _selector(source.metric)
     return ObjectMetric(
         type=wire.type,
@@ -234,7 +234,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
     """An External metric, with an AverageValue, or else a Value, as target."""
     source = wire.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
-    target = _average(source.target, version) or _total(source.target, version)
+    target = _average_target(source.target, version) or _total_target(source.target, version)
     average_prefix = f"failed to get {metric} external metric: "
     labels_text = selectors.go_text(source.metric.selector)
     selector, selector_fault = _selector(source.metric)
@@ -246,7 +246,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
         outer_prefix=f"failed to get {metric} external metric value: ",
         inner_prefix=average_prefix if isinstance(target, Average) else f"failed to get external metric {metric}: ",
         query_prefix=f"unable to get external metric {namespace}/{metric}/{labels_text}: ",
-        fault=selector_fault if target else _no_target("external"),
+        fault=selector_fault if target else _no_target_fault("external"),
         has_inner_fault=bool(target and selector_fault),
         identifier=source.metric,
         selector=selector,
@@ -257,7 +257,7 @@ def _name_with_labels(metric: autoscaling.MetricIdentifier) -> str:
     return f"external metric {metric.name}({selectors.go_text(metric.selector)})"
 
 
-def _no_target(kind: str) -> str:
+def _no_target_fault(kind: str) -> str:
     """The fault of an entry without a target."""
     return f"invalid {kind} metric source: neither a value target nor an average value target was set"
 

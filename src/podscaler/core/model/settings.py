@@ -119,7 +119,8 @@ def parse_algorithm(name: str) -> str:
 
 def parse_version(version: str) -> Emulation:
     """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
-    emulation_of_version = emulation.VERSIONS.get(".".join(version.removeprefix("v").split(".")[:2]))
+    major_minor = ".".join(version.removeprefix("v").split(".")[:2])
+    emulation_of_version = emulation.VERSIONS.get(major_minor)
     if emulation_of_version is None:
         raise ValueError(f"Kubernetes {version} is not one of {', '.join(emulation.VERSIONS)}")
     return emulation_of_version

@@ -1,9 +1,9 @@
 """Parses the spec of an autoscaler: bounds, metrics, behavior and target as numbers and texts for decisions.
 
 `parse` or `of` is called once for each edit of an autoscaler, by `podscaler.controller.informers.observed_objects`, the
-replay and the simulation, which keep the result for `podscaler.core.decide`.
-Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior without policies has those
-of the API.
+replay and the simulation, which keep the result for `podscaler.core.decide`. A new field of decisions: a field of Spec,
+filled in by `parse`. Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior
+without policies has those of the API.
 
 Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
 (Tolerance), 9 (Normalisation with behavior)).
@@ -91,8 +91,8 @@ DEFAULT_METRIC = autoscaling.MetricSpec(
     ),
 )
 
-_DEFAULT_PERCENT_POLICY = autoscaling.HPAScalingPolicy("Percent", 100, 15)
-_DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy("Pods", 4, 15)
+_DEFAULT_PERCENT_POLICY = autoscaling.HPAScalingPolicy(type="Percent", value=100, period_seconds=15)
+_DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy(type="Pods", value=4, period_seconds=15)
 _NO_RULES = autoscaling.HPAScalingRules()
 
 
