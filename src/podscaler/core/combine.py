@@ -61,7 +61,7 @@ def evaluate(
         combination = Combination(proposal=None, winner=None, error=failure.error)
         return MetricsEvaluation(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
-    results = _results(spec, observation, situation)
+    results = _metric_results(spec, observation, situation)
     combination = combine_results(results, scale.replicas)
     failed = combination.failed
     return MetricsEvaluation(
@@ -73,7 +73,7 @@ def evaluate(
     )
 
 
-def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
+def _metric_results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
     """The result of each metric of the spec, in its order."""
     measurements = observation.metrics
     results = []
@@ -98,7 +98,7 @@ def combine_results(results: Sequence[MetricResult], current: int, *, ignores_mi
             policy can allow.
     """
     failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
-    error = _error(results, failed)
+    error = _sync_error(results, failed)
     largest, winner_index = _largest_proposal(results)
     is_any_missing = any(metric_result.step.proposal is None for metric_result in results)
     is_scale_down_forbidden = is_any_missing and not ignores_missing
@@ -120,7 +120,7 @@ def _largest_proposal(results: Sequence[MetricResult]) -> tuple[int, int | None]
     return largest, winner_index
 
 
-def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
+def _sync_error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
     """The error of a sync about its failed metrics, given their indexes; empty if none failed."""
     first_failure = results[failed[0]].step.failure if failed else None
     if first_failure is None:

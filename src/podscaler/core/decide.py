@@ -59,7 +59,7 @@ def decide(
     if sync.branch is Branch.METRICS:
         return _by_metrics(sync, prior_history)
     if sync.branch is Branch.DISABLED:
-        return _disabled(sync, prior_history)
+        return _decide_disabled(sync, prior_history)
     if sync.branch is Branch.ABOVE_MAXIMUM:
         return settle.written(sync.draft(prior_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
     return settle.written(sync.draft(prior_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
@@ -161,7 +161,7 @@ def _without_scale(
     )
 
 
-def _disabled(sync: _Sync, prior_history: History) -> Decision:
+def _decide_disabled(sync: _Sync, prior_history: History) -> Decision:
     """The decision about a target with zero replicas that this autoscaler must not scale up."""
     message = "scaling is disabled since the replica count of the target is zero"
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
@@ -218,7 +218,7 @@ def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: N
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
         desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
-    cooldown_step = _cooldown(sync, desired)
+    cooldown_step = _apply_cooldown(sync, desired)
     if cooldown_step is not None and cooldown_step.held is not None:
         desired = current
     draft = sync.draft(
@@ -234,7 +234,7 @@ def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: N
     return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now_ns)
 
 
-def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
+def _apply_cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     """The cooldown, None if there are no delays; while it runs, the condition AbleToScale is set to False."""
     cooldown_step = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
     if cooldown_step is None or not cooldown_step.is_running:

@@ -76,11 +76,11 @@ def respond(
         evaluation = msgspec.structs.replace(
             evaluation,
             results=results,
-            combination=_combination(policy, results, prior_history, current=current, now_ns=now_ns),
+            combination=_combination_by_policy(policy, results, prior_history, current=current, now_ns=now_ns),
         )
     responses = evaluation.combination.responses
     warnings = tuple([warning(response.value, message(response, evaluation)) for response in responses])
-    return PolicyResult(evaluation, prior_history, warnings, _step(policy, prior_history))
+    return PolicyResult(evaluation, prior_history, warnings, _policy_step(policy, prior_history))
 
 
 def without_unread_since(prior_history: History) -> History:
@@ -175,7 +175,7 @@ def _history_after(
     return msgspec.structs.replace(prior_history, last_proposals=latest, unread_since=unread_since_ns)
 
 
-def _combination(
+def _combination_by_policy(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     """The combination after the actions of the policy, given the results with the last proposals (rules 1 to 3)."""
@@ -200,7 +200,7 @@ def _combination(
     return msgspec.structs.replace(combination, responses=tuple(responses))
 
 
-def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
+def _policy_step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
     """The policy as it is recorded in the trace."""
     fallback = policy.fallback
     return FailurePolicyStep(

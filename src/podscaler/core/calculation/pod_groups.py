@@ -40,7 +40,7 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
     pods = pod_list.of(situation.pods)
     pod_samples = list(map(samples.get, pods.names))
-    rules = _rules(pods, pod_samples, resource, situation)
+    rules = _pod_rules(pods, pod_samples, resource, situation)
     values_milli = [None if sample is None else sample.value_milli for sample in pod_samples]
     sampled_pods = len(values_milli) - values_milli.count(None)
     unlisted = _unlisted(samples, situation) if len(samples) > sampled_pods else ()
@@ -53,7 +53,9 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     return Grouped(rules, values_milli, counted, unready, missing, unlisted)
 
 
-def _rules(pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
+def _pod_rules(
+    pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation
+) -> list[PodRule]:
     """The rule for each pod, given its sample.
 
     Where the latest started of the pods is ready and past the initialization period, only the samples matter.

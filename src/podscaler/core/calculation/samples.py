@@ -28,7 +28,7 @@ def of_resource(
     """
     samples: dict[str, Sample] = {}
     for pod_metrics in response.items or ():
-        usage_milli = _usage(pod_metrics, resource, container, version)
+        usage_milli = _usage_milli(pod_metrics, resource, container, version)
         if usage_milli is not None:
             samples[pod_metrics.metadata.name] = Sample(
                 usage_milli, instants.parse_optional(pod_metrics.timestamp), duration.parse(pod_metrics.window)
@@ -36,10 +36,10 @@ def of_resource(
     return PodSamples(samples, is_empty=not response.items)
 
 
-def _usage(pod_metrics: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
+def _usage_milli(pod_metrics: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     """The usage of a container, or of the whole pod if `container` is empty; None if it was not measured."""
     if not container:
-        return _pod_usage(pod_metrics, resource, version)
+        return _pod_usage_milli(pod_metrics, resource, version)
     for container_metrics in pod_metrics.containers or ():
         if container_metrics.name == container:
             quantity_text = (container_metrics.usage or {}).get(resource)
@@ -47,7 +47,7 @@ def _usage(pod_metrics: metrics.PodMetrics, resource: str, container: str, versi
     return None
 
 
-def _pod_usage(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
+def _pod_usage_milli(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
     """The sum over the containers of a pod; None if one of them was not measured."""
     if not pod_metrics.containers:
         return None
@@ -77,11 +77,11 @@ def of_values(
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
     items = response.items or ()
     return Values(
-        tuple(version.parse_milli(metric_value.value) for metric_value in items), _query(items[0]) if items else ""
+        tuple(version.parse_milli(metric_value.value) for metric_value in items), _query_of(items[0]) if items else ""
     )
 
 
-def _query(metric_value: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
+def _query_of(metric_value: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
     """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty if there is none."""
     labels = metric_value.metric_labels if isinstance(metric_value, metrics.ExternalMetricValue) else None
     return (labels or {}).get(QUERY_LABEL, "")

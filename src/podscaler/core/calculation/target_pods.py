@@ -39,14 +39,14 @@ class TargetPods(Fact, frozen=True, gc=False):
 def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings) -> TargetPods:
     """The pods of the observation that the scale's selector matches, or the first failure of the checks."""
     if not scale.selector:
-        return _failed(scale, "SelectorRequired", SELECTOR_REQUIRED)
+        return _failed_selection(scale, "SelectorRequired", SELECTOR_REQUIRED)
     try:
         selector = selectors.parse(scale.selector)
     except SelectorError as error:
         message = f"couldn't convert selector into a corresponding internal selector object: {error}"
-        return _failed(scale, "InvalidSelector", message)
+        return _failed_selection(scale, "InvalidSelector", message)
     if not observation.is_registered:
-        return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
+        return _failed_selection(scale, "", f"HPA {spec.key} was deleted during reconciliation")
     pods = pod_list.matching(observation.pods, selector)
     overlapping_keys = _overlapping_keys(spec, pods, observation, settings)
     if overlapping_keys:
@@ -57,7 +57,7 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
     return TargetPods(selector, pods, Selection(scale.selector, len(pods)))
 
 
-def _failed(scale: Scale, reason: str, message: str) -> TargetPods:
+def _failed_selection(scale: Scale, reason: str, message: str) -> TargetPods:
     return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, message, message)))
 
 

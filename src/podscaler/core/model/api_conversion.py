@@ -23,29 +23,29 @@ Requests = dict[str, Quantity]
 _NO_REQUESTS: Mapping[str, str] = {}
 
 
-def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
+def pod(api_pod: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
-    readiness = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
-    containers = tuple(_container_requests(container, version) for container in _counted_containers(wire.spec))
+    readiness = next((condition for condition in api_pod.status.conditions or () if condition.type == "Ready"), None)
+    containers = tuple(_container_requests(container, version) for container in _counted_containers(api_pod.spec))
     return Pod(
-        name=wire.metadata.name,
-        labels=wire.metadata.labels or {},
-        phase=wire.status.phase,
-        is_deleting=wire.metadata.deletion_timestamp is not None,
-        started_at=instants.parse(wire.status.start_time) if wire.status.start_time else None,
+        name=api_pod.metadata.name,
+        labels=api_pod.metadata.labels or {},
+        phase=api_pod.status.phase,
+        is_deleting=api_pod.metadata.deletion_timestamp is not None,
+        started_at=instants.parse(api_pod.status.start_time) if api_pod.status.start_time else None,
         ready=readiness.status if readiness else None,
         ready_changed_at=instants.parse_optional(readiness.last_transition_time) if readiness else instants.ZERO,
         containers=containers,
         requests_milli=_common_sums(containers),
-        pod_level=_pod_level_requests(wire.spec, version),
+        pod_level=_pod_level_requests(api_pod.spec, version),
     )
 
 
-def scale(wire: autoscaling.Scale | meta.Status) -> Scale | Failure:
+def scale(response: autoscaling.Scale | meta.Status) -> Scale | Failure:
     """The facts of a scale, or of the Status with which reading it failed."""
-    if isinstance(wire, meta.Status):
-        return failure(wire)
-    return Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
+    if isinstance(response, meta.Status):
+        return failure(response)
+    return Scale(response.spec.replicas, response.status.replicas, response.status.selector)
 
 
 def failure(status: meta.Status) -> Failure:
@@ -112,7 +112,7 @@ def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelReque
     without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
         return PodLevelRequests(without_overhead, without_overhead)
-    _add_amounts(total, _parsed(spec.overhead))
+    _add_amounts(total, _parsed_quantities(spec.overhead))
     return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
 
 
@@ -123,11 +123,11 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     """
     running: Requests = {}
     for container in spec.containers or ():
-        _add_amounts(running, _parsed(_requests_of(container)))
+        _add_amounts(running, _parsed_quantities(_requests_of(container)))
     sidecars: Requests = {}
     peak: Requests = {}
     for container in spec.init_containers or ():
-        requests = _parsed(_requests_of(container))
+        requests = _parsed_quantities(_requests_of(container))
         if _is_restartable(container):
             _add_amounts(running, requests)
             _add_amounts(sidecars, requests)
@@ -139,7 +139,7 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     return running
 
 
-def _parsed(quantity_texts: Mapping[str, str]) -> Requests:
+def _parsed_quantities(quantity_texts: Mapping[str, str]) -> Requests:
     """The amounts of quantities as manifests write them, by resource name. Raises ValueError."""
     return {name: quantity.parse(quantity_text) for name, quantity_text in quantity_texts.items()}
 

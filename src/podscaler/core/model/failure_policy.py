@@ -121,14 +121,16 @@ def check(policy_spec: OnMetricFailureSpec) -> None:
     _checked_policy(policy_spec, ())
 
 
-def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
+def with_annotations(
+    api_spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
+) -> HorizontalPodAutoscalerSpec:
     """The spec with the field that annotations state; unchanged if they are invalid, or the field is set."""
-    if wire.on_metric_failure is not None:
-        return wire
+    if api_spec.on_metric_failure is not None:
+        return api_spec
     try:
-        return msgspec.structs.replace(wire, on_metric_failure=parse_annotations(annotations))
+        return msgspec.structs.replace(api_spec, on_metric_failure=parse_annotations(annotations))
     except PolicyError:
-        return wire
+        return api_spec
 
 
 def policy_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:

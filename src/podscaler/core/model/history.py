@@ -98,7 +98,7 @@ def change_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
 
 def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
     """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended."""
-    marked = [_marked(event, cutoff) for event in events]
+    marked = [_marked_if_outdated(event, cutoff) for event in events]
     outdated_indexes = [index for index, event in enumerate(marked) if event.is_outdated]
     if outdated_indexes:
         marked[outdated_indexes[-1]] = latest
@@ -107,7 +107,7 @@ def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff:
     return tuple(marked)
 
 
-def _marked(event: ScaleEvent, cutoff: int) -> ScaleEvent:
+def _marked_if_outdated(event: ScaleEvent, cutoff: int) -> ScaleEvent:
     """The event, marked as outdated if it happened before `cutoff`."""
     if event.is_outdated or event.at >= cutoff:
         return event

@@ -111,16 +111,16 @@ class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
     """An entry whose type is none of the five that Kubernetes has; its `fault` says so."""
 
 
-def parse(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def parse(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
     A missing source is read as an empty one; the API admits neither.
     """
-    reader = _READERS.get(wire.type)
+    reader = _READERS.get(entry.type)
     if reader is None:
-        fault = f"unknown metric source type {quoted(wire.type)}"
-        return UnknownMetric(type=wire.type, reason="InvalidMetricSourceType", fault=fault)
-    return reader(wire, namespace, version)
+        fault = f"unknown metric source type {quoted(entry.type)}"
+        return UnknownMetric(type=entry.type, reason="InvalidMetricSourceType", fault=fault)
+    return reader(entry, namespace, version)
 
 
 def _average_target(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
@@ -131,24 +131,24 @@ def _total_target(target: autoscaling.MetricTarget, version: Emulation) -> Total
     return None if target.value is None else Total(version.parse_milli(target.value))
 
 
-def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_resource(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A Resource metric, of whole pods."""
     del namespace
-    source = wire.resource or autoscaling.ResourceMetricSource()
+    source = entry.resource or autoscaling.ResourceMetricSource()
     prefix = f"failed to get {source.name} resource metric value: "
     target = _resource_target(source.name, source.target, f"{source.name} resource utilization", version)
     return ResourceMetric(
-        type=wire.type, reason="FailedGetResourceMetric", outer_prefix=prefix, resource=source.name, **target
+        type=entry.type, reason="FailedGetResourceMetric", outer_prefix=prefix, resource=source.name, **target
     )
 
 
-def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_container_resource(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A ContainerResource metric, of one container of each pod."""
     del namespace
-    source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
+    source = entry.container_resource or autoscaling.ContainerResourceMetricSource()
     target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", version)
     return ResourceMetric(
-        type=wire.type,
+        type=entry.type,
         reason="FailedGetContainerResourceMetric",
         outer_prefix=f"failed to get {source.container} container metric value: ",
         resource=source.name,
@@ -179,16 +179,16 @@ def _resource_target(
     }
 
 
-def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_pods(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A Pods metric; its target must be an AverageValue."""
     del namespace
-    source = wire.pods or autoscaling.PodsMetricSource()
+    source = entry.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
     target = _average_target(source.target, version)
     target_fault = "" if target else "invalid pods metric source: no average value target was set"
-    selector, selector_fault = _selector(source.metric)
+    selector, selector_fault = _parse_selector(source.metric)
     return PodsMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=f"pods metric {metric}",
         reason="FailedGetPodsMetric",
@@ -200,9 +200,9 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
     )
 
 
-def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_object(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """An Object metric, with a Value or an AverageValue as target."""
-    source = wire.object or autoscaling.ObjectMetricSource()
+    source = entry.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
     name, inner_prefix = f"{described.kind} metric {metric}", ""
@@ -213,9 +213,9 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
         # As upstream, which names an Object metric with an average like an External one.
         name, inner_prefix = _name_with_labels(source.metric), f"failed to get {metric} object metric: "
     target_fault = "" if target else _no_target_fault("object")
-    selector, selector_fault = _selector(source.metric)
+    selector, selector_fault = _parse_selector(source.metric)
     return ObjectMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=name,
         subject=f"{described.kind}/{described.name}",
@@ -230,16 +230,16 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
     )
 
 
-def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_external(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """An External metric, with an AverageValue, or else a Value, as target."""
-    source = wire.external or autoscaling.ExternalMetricSource()
+    source = entry.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
     target = _average_target(source.target, version) or _total_target(source.target, version)
     average_prefix = f"failed to get {metric} external metric: "
     labels_text = selectors.go_text(source.metric.selector)
-    selector, selector_fault = _selector(source.metric)
+    selector, selector_fault = _parse_selector(source.metric)
     return ExternalMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=_name_with_labels(source.metric),
         reason="FailedGetExternalMetric",
@@ -262,7 +262,7 @@ def _no_target_fault(kind: str) -> str:
     return f"invalid {kind} metric source: neither a value target nor an average value target was set"
 
 
-def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
+def _parse_selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
     """The selector and an empty text; for an invalid selector EVERYTHING and the error."""
     try:
         return selectors.from_label_selector(metric.selector or {}), ""

@@ -102,7 +102,7 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
             elif flag == f"{_PREFIX}tolerance":
                 fields["tolerance"] = float(flag_value)
             elif flag == "feature-gates":
-                fields["gates"] = _gates(flag_value)
+                fields["gates"] = _parse_gates(flag_value)
             elif flag == "algorithm":
                 fields["algorithm"] = parse_algorithm(str(flag_value))
         except (TypeError, ValueError, OverflowError) as error:
@@ -142,7 +142,7 @@ def gate_values(gates_text: str) -> list[tuple[str, bool]]:
     return values
 
 
-def _gates(flag_value: str | Mapping[str, Any]) -> Gates:
+def _parse_gates(flag_value: str | Mapping[str, Any]) -> Gates:
     """The gates of `A=true,B=false` or of {"A": true}; gates that no decision depends on are ignored."""
     gates_text = str(flag_value)
     if isinstance(flag_value, Mapping):

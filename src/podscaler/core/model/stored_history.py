@@ -37,8 +37,8 @@ def compacted(history: History, since_ns: int) -> History:
     lows = _thinned(_lasting(lowest_last, lambda recommendation, later: recommendation.replicas < later.replicas))
     return History(
         recommendations=tuple(sorted({*highs, *lows}, key=_time_and_replicas)),
-        scale_ups=_events(history.scale_ups, since_ns),
-        scale_downs=_events(history.scale_downs, since_ns),
+        scale_ups=_recent_events(history.scale_ups, since_ns),
+        scale_downs=_recent_events(history.scale_downs, since_ns),
         last_proposals=history.last_proposals,
         unread_since=history.unread_since,
     )
@@ -68,7 +68,7 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
     return chain
 
 
-def _events(events: Iterable[ScaleEvent], since_ns: int) -> tuple[ScaleEvent, ...]:
+def _recent_events(events: Iterable[ScaleEvent], since_ns: int) -> tuple[ScaleEvent, ...]:
     """The scale events since that instant.
 
     Of more than ENTRIES_MAX the oldest are joined to one, at their latest instant.

@@ -67,13 +67,13 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
 def _is_unsupported(schema: Schema) -> bool:
     """Whether any node has one of _UNSUPPORTED_KEYWORDS, for which kube-apiserver skips the structural validation."""
     has_unsupported_keyword = any(map(schema.get, _UNSUPPORTED_KEYWORDS))
-    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in _children(schema, ""))
+    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in _child_nodes(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
     """The warnings about sets in a schema whose elements are objects or lists."""
     warnings = _node_set_warnings(schema)
-    for _, child in _children(schema, ""):
+    for _, child in _child_nodes(schema, ""):
         warnings += set_warnings(child)
     return warnings
 
@@ -83,7 +83,9 @@ def unknown_formats(schema: Schema) -> list[str]:
     own_format = schema.get("format", "")
     is_unknown = own_format and schema.get("type") == "string" and string_formats.find_check(own_format) is None
     own_formats = [own_format] if is_unknown else []
-    return own_formats + [format_name for _, child in _children(schema, "") for format_name in unknown_formats(child)]
+    return own_formats + [
+        format_name for _, child in _child_nodes(schema, "") for format_name in unknown_formats(child)
+    ]
 
 
 def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
@@ -103,7 +105,7 @@ def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[Fi
     members = json_path.removeprefix(".").split(".")
     node: Schema | None = schema
     for name in members:
-        node = _member(node or {}, name)
+        node = _member_schema(node or {}, name)
     if node is None:
         return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
     if members[0] == "metadata":
@@ -114,20 +116,20 @@ def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[Fi
     return []
 
 
-def _member(schema: Schema, name: str) -> Schema | None:
+def _member_schema(schema: Schema, name: str) -> Schema | None:
     """The schema of a member: that in `properties`, or that of additionalProperties; None without either."""
     member = (schema.get("properties") or {}).get(name)
     additional = schema.get("additionalProperties")
     return member or (additional if isinstance(additional, dict) else None)
 
 
-def _children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+def _child_nodes(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """Yields (path, schema) of each node directly below `schema`."""
     for name, member in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", member
-    for name in ("items", "additionalProperties", "not"):
-        if isinstance(schema.get(name), dict):
-            yield f"{path}.{name}", schema[name]
+    for field in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(field), dict):
+            yield f"{path}.{field}", schema[field]
     for name in ("allOf", "oneOf", "anyOf"):
         for index, subschema in enumerate(schema.get(name) or []):
             yield f"{path}.{name}[{index}]", subschema
@@ -171,7 +173,7 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place:
     rules = schema.get("x-kubernetes-validations") or []
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
-    for child_path, child in _children(schema, path):
+    for child_path, child in _child_nodes(schema, path):
         child_default_ban_place = default_ban_place
         if child_path in metadata_members:
             child_default_ban_place = f" in top-level {metadata_members[child_path]}"

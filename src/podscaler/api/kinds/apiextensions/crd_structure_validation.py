@@ -78,8 +78,8 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
     errors = []
     if schema.get("x-kubernetes-int-or-string"):
         message = "must be false if x-kubernetes-int-or-string is true"
-        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
-            errors += [invalid(f"{path}.{name}", True, message)] if schema.get(name) else []
+        for field in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            errors += [invalid(f"{path}.{field}", True, message)] if schema.get(field) else []
     has_fields = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     if schema.get("x-kubernetes-embedded-resource") and not has_fields:
         message = (
@@ -142,9 +142,9 @@ def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]
 def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
     """Field errors of keywords that a schema inside of allOf, anyOf, oneOf or not must not have, nor those below it."""
     errors = [forbidden(f"{path}.{name}", message) for name, message in _FORBIDDEN_WHEN_NESTED if schema.get(name)]
-    for name in ("default", "additionalProperties"):
-        if name in schema:
-            errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
+    for field in ("default", "additionalProperties"):
+        if field in schema:
+            errors.append(forbidden(f"{path}.{field}", "must be undefined to be structural"))
     is_about_root = "properties[" not in path  # no property on the way from the root of the schema
     if is_about_root and "metadata" in (schema.get("properties") or {}):
         errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))

@@ -361,9 +361,9 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     group = new["spec"].get("group", "")
     if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
         return []
-    approval = _approval(new)
+    approval = _approval_value(new)
     state = _approval_state(approval)
-    if state == "valid" or (old is not None and _approval_state(_approval(old)) == state):
+    if state == "valid" or (old is not None and _approval_state(_approval_value(old)) == state):
         return []
     path = f"metadata.annotations[{_APPROVAL_ANNOTATION}]"
     see_also = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -374,7 +374,7 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     return [invalid(path, approval, message)]
 
 
-def _approval(crd: Object) -> str:
+def _approval_value(crd: Object) -> str:
     """The value of the annotation about the approval; empty without it."""
     approval: str = (crd["metadata"].get("annotations") or {}).get(_APPROVAL_ANNOTATION, "")
     return approval

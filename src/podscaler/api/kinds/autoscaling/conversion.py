@@ -166,7 +166,7 @@ def _losses_between(old_form: Object, new_form: Object, api_version: str) -> lis
         metrics = old_part.pop(list_field, None) or []
         returned_metrics = new_part.pop(list_field, None) or []
         losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", api_version)
-        losses += _differences(old_part, new_part, section, api_version)
+        losses += _value_losses(old_part, new_part, section, api_version)
     return losses
 
 
@@ -177,7 +177,7 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, api_version:
         if new_position is None:
             yield Loss(f"{path}[{index}]", f"{api_version} has no place for it")
         else:
-            yield from _differences(old[index], new[new_position], f"{path}[{index}]", api_version)
+            yield from _value_losses(old[index], new[new_position], f"{path}[{index}]", api_version)
     kept_positions = [new_position for new_position in new_positions if new_position is not None]
     if kept_positions != sorted(kept_positions):
         positions_and_indexes = [
@@ -210,7 +210,7 @@ def _metric_type(metric: Object) -> str:
     return str(metric.get("type", ""))
 
 
-def _differences(old: Any, new: Any, path: str, api_version: str) -> Iterator[Loss]:
+def _value_losses(old: Any, new: Any, path: str, api_version: str) -> Iterator[Loss]:
     """Yields the losses of everything in `old` that is missing or different in `new`.
 
     Args:
@@ -221,10 +221,10 @@ def _differences(old: Any, new: Any, path: str, api_version: str) -> Iterator[Lo
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
-            yield from _differences(value, new.get(key), f"{path}.{key}", api_version)
+            yield from _value_losses(value, new.get(key), f"{path}.{key}", api_version)
     elif isinstance(old, list) and isinstance(new, list):
         for index, value in enumerate(old):
-            yield from _differences(value, new[index] if index < len(new) else None, f"{path}[{index}]", api_version)
+            yield from _value_losses(value, new[index] if index < len(new) else None, f"{path}[{index}]", api_version)
     elif new is None:
         if old is not None:
             yield Loss(path, f"{api_version} has no place for it")

@@ -57,9 +57,9 @@ def default_scaling_rules() -> dict[str, Object]:
     scale_up = {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",
-        "policies": [_policy("Pods", 4), _policy("Percent", 100)],
+        "policies": [_scaling_policy("Pods", 4), _scaling_policy("Percent", 100)],
     }
-    return {"scaleUp": scale_up, "scaleDown": {"selectPolicy": "Max", "policies": [_policy("Percent", 100)]}}
+    return {"scaleUp": scale_up, "scaleDown": {"selectPolicy": "Max", "policies": [_scaling_policy("Percent", 100)]}}
 
 
 def _set_behavior_defaults(behavior: Object) -> None:
@@ -70,5 +70,5 @@ def _set_behavior_defaults(behavior: Object) -> None:
             direction_rules.setdefault(name, value)
 
 
-def _policy(policy_type: str, value: int) -> Object:
+def _scaling_policy(policy_type: str, value: int) -> Object:
     return {"type": policy_type, "value": value, "periodSeconds": _POLICY_PERIOD_S}

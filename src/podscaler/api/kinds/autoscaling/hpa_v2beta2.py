@@ -89,11 +89,11 @@ def status_from_v2(status: Object) -> Object:
         "currentReplicas": status.get("currentReplicas", 0),
         "desiredReplicas": status.get("desiredReplicas", 0),
         "currentMetrics": status.get("currentMetrics") or None,
-        "conditions": _conditions(status.get("conditions")),
+        "conditions": _v2beta2_conditions(status.get("conditions")),
     }
 
 
-def _conditions(conditions: Any) -> list[Object] | None:
+def _v2beta2_conditions(conditions: Any) -> list[Object] | None:
     """The conditions with the fields that v2beta2 has; None for an empty or missing list."""
     converted = [
         {name: condition[name] for name in _CONDITION_FIELDS if name in condition} for condition in conditions or []

@@ -81,7 +81,7 @@ def _headers() -> Json:
 _JSON_PATH_DESCRIPTION = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
 
 
-def _prometheus() -> Json:
+def _prometheus_section() -> Json:
     """The section of a Prometheus query."""
     return _object(
         "The result of an instant query: a scalar, or a vector with one sample.",
@@ -95,7 +95,7 @@ def _prometheus() -> Json:
     )
 
 
-def _redis() -> Json:
+def _redis_section() -> Json:
     """The section of the length of a list or stream of Redis."""
     return _object(
         "The length of a list, or a figure of a stream.",
@@ -111,7 +111,7 @@ def _redis() -> Json:
     )
 
 
-def _postgresql() -> Json:
+def _postgresql_section() -> Json:
     """The section of an SQL query."""
     return _object(
         "The one number of a query, which runs in a read-only transaction.",
@@ -126,7 +126,7 @@ def _postgresql() -> Json:
     )
 
 
-def _rabbitmq() -> Json:
+def _rabbitmq_section() -> Json:
     """The section of a queue of RabbitMQ."""
     return _object(
         "The number of messages of a queue that are ready for delivery.",
@@ -141,7 +141,7 @@ def _rabbitmq() -> Json:
     )
 
 
-def _nats() -> Json:
+def _nats_section() -> Json:
     """The section of a JetStream stream or consumer."""
     return _object(
         "The messages of a JetStream stream, or those that a consumer has not received yet.",
@@ -159,7 +159,7 @@ def _nats() -> Json:
     )
 
 
-def _kafka() -> Json:
+def _kafka_section() -> Json:
     """The section of the lag of a consumer group."""
     return _object(
         "The messages of a topic that a consumer group has not committed yet, over all partitions.",
@@ -191,7 +191,7 @@ def _kafka() -> Json:
     )
 
 
-def _http() -> Json:
+def _http_section() -> Json:
     """The section of a number in an HTTP response."""
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
@@ -200,7 +200,7 @@ def _http() -> Json:
     )
 
 
-def _file() -> Json:
+def _file_section() -> Json:
     """The section of a number in a file."""
     return _object(
         "A number in a file of the controller's machine, below the folder of --metric-source-folder.",
@@ -213,7 +213,7 @@ def _file() -> Json:
     )
 
 
-def _cron() -> Json:
+def _cron_section() -> Json:
     """The section of a value by schedule."""
     return _object(
         "One value between a start and the next end, and another one at other times.",
@@ -228,7 +228,7 @@ def _cron() -> Json:
     )
 
 
-def _custom() -> Json:
+def _custom_section() -> Json:
     """The section of a source of another distribution."""
     return _object(
         "A source of another distribution, which the entry point group podscaler.metric_sources names.",
@@ -269,16 +269,16 @@ def _redis_stream() -> Json:
 def _sections() -> dict[str, Json]:
     """The sections of the spec, by the types of systems."""
     return {
-        "prometheus": _prometheus(),
-        "redis": _redis(),
-        "postgresql": _postgresql(),
-        "rabbitmq": _rabbitmq(),
-        "nats": _nats(),
-        "kafka": _kafka(),
-        "http": _http(),
-        "file": _file(),
-        "cron": _cron(),
-        "custom": _custom(),
+        "prometheus": _prometheus_section(),
+        "redis": _redis_section(),
+        "postgresql": _postgresql_section(),
+        "rabbitmq": _rabbitmq_section(),
+        "nats": _nats_section(),
+        "kafka": _kafka_section(),
+        "http": _http_section(),
+        "file": _file_section(),
+        "cron": _cron_section(),
+        "custom": _custom_section(),
     }
 
 

@@ -246,7 +246,7 @@ def _prepare_approval(new: Object, old: Object) -> None:
     new["status"] = {**(old.get("status") or {}), "conditions": conditions}
 
 
-def _fields(request: Object) -> dict[str, str]:
+def _selectable_fields(request: Object) -> dict[str, str]:
     """Field selector -> its value in this request."""
     return {"spec.signerName": (request.get("spec") or {}).get("signerName", "")}
 
@@ -284,7 +284,7 @@ RESOURCE = Resource(
         validate_status=_validate_status,
         validate_subresource_update={APPROVAL: _validate_approval},
     ),
-    fields=_fields,
+    fields=_selectable_fields,
     printer=tables.named(
         "certificate signing request",
         tables.AGE,

@@ -156,7 +156,7 @@ def _reporter_name(event: Object) -> str:
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
-def _fields(
+def _selectable_fields(
     event: Object, *, object_field: str = "involvedObject", reporter_field: str = "reportingComponent"
 ) -> dict[str, str]:
     """The selectable fields of a stored event but `source`: name in the API version -> value.
@@ -232,7 +232,7 @@ RESOURCE = Resource(
         allows_bare_finalizers=True,
         has_no_dependents=True,
     ),
-    fields=lambda event: {**_fields(event), "source": _reporter_name(event)},
+    fields=lambda event: {**_selectable_fields(event), "source": _reporter_name(event)},
     printer=_PRINTER,
 )
 
@@ -243,7 +243,7 @@ EVENTS_V1 = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     short_names=("ev",),
     strategy=Strategy(allows_create_on_update=True, validate=validate_events_v1, has_no_dependents=True),
-    fields=lambda event: _fields(event, object_field="regarding", reporter_field="reportingController"),
+    fields=lambda event: _selectable_fields(event, object_field="regarding", reporter_field="reportingController"),
     printer=_PRINTER,
     stored_as="events",
 )

@@ -24,11 +24,11 @@ def _row(metrics: Object, now_ns: int) -> list[Any]:
     """The cells of a table row: name, cpu and memory (of all containers), window."""
     measured_parts = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [measured_part.get("usage") or {} for measured_part in measured_parts]
-    totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
+    totals = [_total_text(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 
 
-def _total(usages: list[Object], resource: str) -> str:
+def _total_text(usages: list[Object], resource: str) -> str:
     """The sum of a resource over the usages that have it, as a quantity; each usage is resource name -> amount."""
     amounts = [Quantity.parse(usage[resource]) for usage in usages if resource in usage]
     total = amounts[0] if amounts else Quantity.parse("0")

@@ -143,13 +143,13 @@ def _row(endpoints: Object, now_ns: int) -> list[Any]:
 def _addresses_text(endpoints: Object) -> str:
     """At most three ready addresses; empty if no address is ready, `<none>` if there are no subsets."""
     subsets = endpoints.get("subsets") or []
-    addresses = [address for subset in subsets for address in _addresses(subset)]
+    addresses = [address for subset in subsets for address in _ready_addresses(subset)]
     if addresses:
         return printing.cut_short(addresses, _ADDRESSES_SHOWN)
     return "" if subsets else printing.NONE
 
 
-def _addresses(subset: Object) -> Iterator[str]:
+def _ready_addresses(subset: Object) -> Iterator[str]:
     """Yields every ready address on every port: `IP:PORT`, or the bare IP if there is no port."""
     ips = [address.get("ip", "") for address in subset.get("addresses") or []]
     subset_ports = subset.get("ports") or []

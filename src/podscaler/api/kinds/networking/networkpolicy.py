@@ -74,8 +74,8 @@ def _end_port_errors(port: int | str | None, end_port: int, path: str) -> list[F
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
     """Errors of a peer: selectors of pods and namespaces, or a block of IP addresses."""
     errors = []
-    for name in ("podSelector", "namespaceSelector"):
-        errors += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
+    for field in ("podSelector", "namespaceSelector"):
+        errors += label_selector.validate(peer.get(field) or {}, f"{path}.{field}")
     set_fields = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
     if not set_fields:
         errors.append(required(path, "must specify a peer"))

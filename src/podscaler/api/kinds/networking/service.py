@@ -91,9 +91,9 @@ def _prepare_address(new: Object, old: Object) -> None:
     """
     new_spec = new["spec"]
     spec = {**old["spec"]}
-    for name in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
-        if name in new_spec:
-            spec[name] = new_spec[name]
+    for field in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
+        if field in new_spec:
+            spec[field] = new_spec[field]
     status_subresource.keep_status(new, old)
     new["spec"] = spec
 

@@ -38,9 +38,9 @@ def copy_cluster_ip(spec: Object) -> None:
 def reconcile(new: Object, old: Object) -> None:
     """Carries allocated values over from the old to the new spec, and drops those without use, in place."""
     if _has_address(new) and _has_address(old):
-        for name in ("clusterIP", "clusterIPs"):
-            if not new.get(name) and old.get(name):
-                new[name] = old[name]
+        for field in ("clusterIP", "clusterIPs"):
+            if not new.get(field) and old.get(field):
+                new[field] = old[field]
     if is_reached_through_nodes(new) and is_reached_through_nodes(old):
         _keep_node_ports(new, old)
     if has_health_check(new) and has_health_check(old) and old.get("healthCheckNodePort"):

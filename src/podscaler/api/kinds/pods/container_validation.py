@@ -136,8 +136,8 @@ def _hook_and_probe_errors(container: Object, path: str) -> list[FieldError]:
     """Field errors of the hooks (`lifecycle`) and the probes of a container."""
     errors = []
     if lifecycle := container.get("lifecycle"):
-        for name in ("postStart", "preStop"):
-            errors += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
+        for field in ("postStart", "preStop"):
+            errors += checks.optional(lifecycle.get(field), f"{path}.lifecycle.{field}", _handler_errors)
     for name in _PROBES:
         check_probe = partial(_probe_errors, is_readiness=name == "readinessProbe")
         errors += checks.optional(container.get(name), f"{path}.{name}", check_probe)

@@ -56,14 +56,14 @@ def _set_overhead(spec: Object, overhead: Object | None) -> str:
         message = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         return message if spec.get("overhead") else ""
     pod_fixed = overhead.get("podFixed") or {}
-    if spec.get("overhead") and _amounts(spec["overhead"]) != _amounts(pod_fixed):
+    if spec.get("overhead") and _quantities(spec["overhead"]) != _quantities(pod_fixed):
         return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
     if pod_fixed:
         spec["overhead"] = dict(pod_fixed)
     return ""
 
 
-def _amounts(resources: Object) -> dict[str, Quantity]:
+def _quantities(resources: Object) -> dict[str, Quantity]:
     """The quantities of a ResourceList, by resource name, to compare by value."""
     return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
 

@@ -39,8 +39,8 @@ def _set_match_defaults(match_resources: Object | None) -> None:
     match_resources.setdefault("matchPolicy", "Equivalent")
     match_resources.setdefault("namespaceSelector", {})
     match_resources.setdefault("objectSelector", {})
-    for name in ("resourceRules", "excludeResourceRules"):
-        for rule in match_resources.get(name) or []:
+    for field in ("resourceRules", "excludeResourceRules"):
+        for rule in match_resources.get(field) or []:
             rule.setdefault("scope", "*")
 
 
@@ -92,8 +92,8 @@ def _param_kind_errors(param_kind: Object, path: str) -> list[FieldError]:
 def _match_errors(match_resources: Object, path: str) -> list[FieldError]:
     """Field errors of MatchResources (of a policy or binding): its selectors and rules."""
     errors = checks.one_of(match_resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
-    for name in ("namespaceSelector", "objectSelector"):
-        errors += label_selector.validate(match_resources.get(name) or {}, f"{path}.{name}")
+    for field in ("namespaceSelector", "objectSelector"):
+        errors += label_selector.validate(match_resources.get(field) or {}, f"{path}.{field}")
     for name in ("resourceRules", "excludeResourceRules"):
         errors += checks.each(match_resources.get(name), f"{path}.{name}", _rule_errors)
     return errors

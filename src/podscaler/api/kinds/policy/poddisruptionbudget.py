@@ -36,10 +36,10 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         printed = go_struct.printed(spec, "policy/v1.PodDisruptionBudgetSpec")
         errors.append(invalid("spec", printed, "minAvailable and maxUnavailable cannot be both set"))
-    for name in ("minAvailable", "maxUnavailable"):
-        if (amount := spec.get(name)) is not None:
-            errors += int_or_percent.amount_errors(amount, f"spec.{name}")
-            errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
+    for field in ("minAvailable", "maxUnavailable"):
+        if (amount := spec.get(field)) is not None:
+            errors += int_or_percent.amount_errors(amount, f"spec.{field}")
+            errors += int_or_percent.over_100_percent_errors(amount, f"spec.{field}")
     errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     return errors + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION_POLICIES)

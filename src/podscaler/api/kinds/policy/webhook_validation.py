@@ -62,8 +62,8 @@ def _webhook_errors(webhook: Object, path: str, *, skips_conditions: bool) -> li
     if timeout_s is not None and not 1 <= timeout_s <= _TIMEOUT_MAX_S:
         message = f"the timeout value must be between 1 and {_TIMEOUT_MAX_S} seconds"
         errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, message))
-    for name in ("namespaceSelector", "objectSelector"):
-        errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
+    for field in ("namespaceSelector", "objectSelector"):
+        errors += label_selector.validate(webhook.get(field) or {}, f"{path}.{field}")
     policies = ("IfNeeded", "Never")
     errors += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
     errors += _client_config_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")

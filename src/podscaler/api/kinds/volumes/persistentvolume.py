@@ -91,7 +91,7 @@ def _capacity_errors(capacity: Object) -> list[FieldError]:
     return errors
 
 
-def _sources(spec: Object) -> Object:
+def _volume_sources(spec: Object) -> Object:
     """The sources of a volume (type, such as `hostPath`, -> source); a valid volume has exactly one."""
     source_types = [field.name for field in schema.get_message(_SOURCE_GO_TYPE).json_fields()]
     return {source_type: spec[source_type] for source_type in source_types if spec.get(source_type) is not None}
@@ -99,7 +99,7 @@ def _sources(spec: Object) -> Object:
 
 def _source_errors(spec: Object) -> list[FieldError]:
     """Errors of the volume source, of which there is exactly one; of several, only the first is checked."""
-    sources = _sources(spec)
+    sources = _volume_sources(spec)
     # kube-apiserver validates the first source in this order: hostPath first, csi last.
     source_types = sorted(sources, key=lambda source_type: (source_type != "hostPath", source_type == "csi"))
     if not source_types:
@@ -164,7 +164,7 @@ def _attributes_class_errors(spec: Object) -> list[FieldError]:
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of an update: the source and the mode never change."""
-    errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
+    errors, old_sources, new_sources = [], _volume_sources(old_spec), _volume_sources(spec)
     if not semantics.same(old_sources, new_sources):
         difference = go_struct.difference(old_sources, new_sources, _SOURCE_GO_TYPE)
         message = f"spec.persistentvolumesource is immutable after creation\n{difference}"
