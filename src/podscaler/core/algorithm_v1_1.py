@@ -4,10 +4,10 @@
 
 Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a rescale it waits, 3 minutes before a
 scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it has no windows, no policies and no scaling to
-zero. Its functions are the fields of `algorithm.V1_1`; other metrics than these two are errors of `propose`.
+zero. Its functions are the fields of `algorithm.V1_1`.
 
 A metric of pods with a target for their average, as annotations of Kubernetes 1.2 had it, is computed in the same way:
-ceil(sum of the values / target). The highest number of all metrics counts.
+ceil(sum of the values / target). The highest number of all metrics counts. Any other metric is an error of `propose`.
 
 Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
 1.5, and ceil(270 / 60) = 5.

@@ -2,7 +2,8 @@
 
 `podscaler.core.decide` calls `evaluate` where the branch needs metrics; `podscaler.core.failure_responses` calls
 `combine_results` again for an autoscaler with a failure policy. Examples at 4 replicas: proposals 3 and 6 give 6; a
-failed metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more.
+failed metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more. What forbids
+a proposal is decided in `combine_results`.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """

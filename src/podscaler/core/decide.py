@@ -55,14 +55,14 @@ def decide(
     if isinstance(scale, NoScale):
         return _without_scale(spec, observation, prior_history, now_ns, no_scale=scale, flags=flags)
     sync = _Sync(spec, observation, scale, now_ns, flags)
-    prior_history = history.with_first_recommendation(prior_history, scale.replicas, now_ns)
+    started_history = history.with_first_recommendation(prior_history, scale.replicas, now_ns)
     if sync.branch is Branch.METRICS:
-        return _by_metrics(sync, prior_history)
+        return _by_metrics(sync, started_history)
     if sync.branch is Branch.DISABLED:
-        return _decide_disabled(sync, prior_history)
+        return _decide_disabled(sync, started_history)
     if sync.branch is Branch.ABOVE_MAXIMUM:
-        return settle.written(sync.draft(prior_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
-    return settle.written(sync.draft(prior_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
+        return settle.written(sync.draft(started_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
+    return settle.written(sync.draft(started_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
 
 
 class Demand(Fact, frozen=True, gc=False):
@@ -174,13 +174,13 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     """The decision of a sync whose target is within its bounds: metrics, failure policy, normalisation."""
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
-    evaluation = combine.evaluate(
+    without_policy = combine.evaluate(
         spec, scale, sync.observation, now_ns=sync.now_ns, tolerance=tolerance, settings=sync.flags
     )
     policy_result = failure_responses.respond(
-        spec, evaluation, prior_history, current=scale.replicas, now_ns=sync.now_ns
+        spec, without_policy, prior_history, current=scale.replicas, now_ns=sync.now_ns
     )
-    evaluation, prior_history = policy_result.evaluation, policy_result.prior_history
+    evaluation, policy_history = policy_result.evaluation, policy_result.prior_history
     _set_scaling_active(sync.conditions, evaluation)
     parts = {
         "evaluation": evaluation,
@@ -193,12 +193,12 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     }
     proposal = evaluation.combination.proposal
     if proposal is None:
-        return settle.inconclusive(sync.draft(prior_history, scale.replicas, "", **parts))
+        return settle.inconclusive(sync.draft(policy_history, scale.replicas, "", **parts))
     proposed_replicas = max(proposal, 0)  # a proposal is negative after an overflow
     normalised = sync.algorithm.normalise(
         NormalisationInput(
             spec=spec,
-            prior_history=prior_history,
+            prior_history=policy_history,
             proposal=proposed_replicas,
             current=scale.replicas,
             now_ns=sync.now_ns,
@@ -206,9 +206,9 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
         )
     )
     _set_limit_conditions(sync.conditions, normalised)
-    prior_history = msgspec.structs.replace(prior_history, recommendations=normalised.stabilized.recommendations)
+    new_history = msgspec.structs.replace(policy_history, recommendations=normalised.stabilized.recommendations)
     reason = _rescale_reason(proposed_replicas, scale.replicas, evaluation)
-    return _from_limits(sync, prior_history, reason, normalised, **parts)
+    return _from_limits(sync, new_history, reason, normalised, **parts)
 
 
 def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:

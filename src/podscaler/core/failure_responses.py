@@ -64,23 +64,19 @@ def respond(
     """
     policy = spec.failure_policy
     if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
-        prior_history = _without_last_proposals(prior_history)
+        cleared_history = _without_last_proposals(prior_history)
         if not policy.fault:
-            return PolicyResult(evaluation, prior_history)
-        return PolicyResult(
-            evaluation, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
-        )
-    if evaluation.results:
-        results = _with_last_proposals(spec, evaluation.results, prior_history, now_ns)
-        prior_history = _history_after(policy, evaluation.results, prior_history, now_ns)
-        evaluation = msgspec.structs.replace(
-            evaluation,
-            results=results,
-            combination=_combination_by_policy(policy, results, prior_history, current=current, now_ns=now_ns),
-        )
-    responses = evaluation.combination.responses
-    warnings = tuple([warning(response.value, message(response, evaluation)) for response in responses])
-    return PolicyResult(evaluation, prior_history, warnings, _policy_step(policy, prior_history))
+            return PolicyResult(evaluation, cleared_history)
+        invalid_step = FailurePolicyStep(fault=policy.fault)
+        return PolicyResult(evaluation, cleared_history, (warning(INVALID, policy.fault),), invalid_step)
+    if not evaluation.results:
+        return PolicyResult(evaluation, prior_history, step=_policy_step(policy, prior_history))
+    results = _with_last_proposals(spec, evaluation.results, prior_history, now_ns)
+    new_history = _history_after(policy, evaluation.results, prior_history, now_ns)
+    combination = _combination_by_policy(policy, results, new_history, current=current, now_ns=now_ns)
+    after_policy = msgspec.structs.replace(evaluation, results=results, combination=combination)
+    warnings = tuple([warning(response.value, message(response, after_policy)) for response in combination.responses])
+    return PolicyResult(after_policy, new_history, warnings, _policy_step(policy, new_history))
 
 
 def without_unread_since(prior_history: History) -> History:

@@ -48,7 +48,7 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
     """
     if metric.fault:
         inner_prefix = metric.inner_prefix if metric.has_inner_fault else ""
-        return _failed_result(metric, metric.fault, inner_prefix, None)
+        return _failed_result(metric, metric.fault, inner_prefix, calculation=None)
     if measurement is None:
         raise IncompleteObservation("an answer is needed")
     try:

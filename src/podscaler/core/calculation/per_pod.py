@@ -246,23 +246,19 @@ def _assumed_values(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_u
 
 
 def _by_second_reading(
-    first_reading: Reading,
-    second_reading: Reading,
-    grouped: Grouped,
-    assumed_milli: _AssumedValues,
-    situation: Situation,
+    first: Reading, second: Reading, grouped: Grouped, assumed_milli: _AssumedValues, situation: Situation
 ) -> _SecondResult:
-    """The result of the second reading, which has values assumed for the pods in `assumed_milli` (rule 3)."""
+    """The result of `second`, which has values assumed for the pods in `assumed_milli` (rule 3)."""
     pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(assumed_milli)
     current = situation.replicas
-    if second_reading.is_within_tolerance:
-        return _SecondResult(second_reading, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
-    if (first_reading.ratio < 1.0 < second_reading.ratio) or (second_reading.ratio < 1.0 < first_reading.ratio):
-        return _SecondResult(second_reading, current, pods_counted, Outcome.DIRECTION_REVERSED)
-    replicas = situation.settings.emulation.ceil_int32(second_reading.ratio * float(pods_counted))
-    if (second_reading.ratio < 1.0 and replicas > current) or (second_reading.ratio > 1.0 and replicas < current):
-        return _SecondResult(second_reading, current, pods_counted, Outcome.WRONG_DIRECTION)
-    return _SecondResult(second_reading, replicas, pods_counted, Outcome.REFILLED)
+    if second.is_within_tolerance:
+        return _SecondResult(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
+    if (first.ratio < 1.0 < second.ratio) or (second.ratio < 1.0 < first.ratio):
+        return _SecondResult(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
+    replicas = situation.settings.emulation.ceil_int32(second.ratio * float(pods_counted))
+    if (second.ratio < 1.0 and replicas > current) or (second.ratio > 1.0 and replicas < current):
+        return _SecondResult(second, current, pods_counted, Outcome.WRONG_DIRECTION)
+    return _SecondResult(second, replicas, pods_counted, Outcome.REFILLED)
 
 
 def _trace_samples(

@@ -1,7 +1,8 @@
 """Converts the lists that metrics APIs return into measurements: values in thousandths, by pod or in order.
 
-Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics. Example: a
-PodMetrics of the pod `web-1` with the usage `cpu: 250m` becomes {"web-1": Sample(250)}.
+Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics. Another metrics
+API: another function that returns PodSamples or Values. Example: a PodMetrics of the pod `web-1` with the usage `cpu:
+250m` becomes {"web-1": Sample(250)}.
 
 Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """

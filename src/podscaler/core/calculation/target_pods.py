@@ -58,7 +58,8 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
 
 
 def _failed_selection(scale: Scale, reason: str, message: str) -> TargetPods:
-    return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, message, message)))
+    failure = MetricFailure(reason, message, error=message)
+    return TargetPods(selector=None, pods=(), step=Selection(scale.selector, pods=0, failure=failure))
 
 
 def _overlapping_keys(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:

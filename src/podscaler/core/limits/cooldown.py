@@ -1,6 +1,7 @@
 """Computes cooldowns: the delays after a rescale, before the next one in each direction.
 
-Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
+Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Other delays are
+the field `delays` of an Algorithm. Rules:
 
 1. A delay begins at `status.lastScaleTime`, in whole seconds, which outlives the controller and which scaling by hand
    does not change.

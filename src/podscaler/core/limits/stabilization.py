@@ -1,6 +1,7 @@
 """Stabilizes a proposal by earlier recommendations: the highest of the down window, the lowest of the up window.
 
-Called by `podscaler.core.limits.normalisation`. Proposals are recorded as recommendations before they are limited.
+Called by `podscaler.core.limits.normalisation`. A new rule for windows is a function like `by_flag`, called there.
+Proposals are recorded as recommendations before they are limited.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
 [10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window of `by_behavior`, the proposal is 7,

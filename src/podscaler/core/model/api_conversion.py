@@ -85,12 +85,9 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first_container, *other_containers = (container.requests_milli for container in containers)
-    return {
-        name: numbers.wrap64(amount + sum(requests_milli[name] for requests_milli in other_containers))
-        for name, amount in first_container.items()
-        if all(name in other_container for other_container in other_containers)
-    }
+    requests_milli = [container.requests_milli for container in containers]
+    common_names = [name for name in requests_milli[0] if all(name in requests for requests in requests_milli)]
+    return {name: numbers.wrap64(sum([requests[name] for requests in requests_milli])) for name in common_names}
 
 
 def _is_pod_level_resource(name: str) -> bool:

@@ -25,7 +25,7 @@ _CONDITION_STATUSES = ("False", "True", "Unknown")
 
 
 def set_defaults(api_service: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: the port of its Service."""
     service_reference = (api_service.get("spec") or {}).get("service")
     if service_reference is not None:
         service_reference.setdefault("port", DEFAULT_SERVICE_PORT)

@@ -167,18 +167,20 @@ def _compile_expression(rule: Object, field: str, self_type: "Type") -> tuple["P
     from podscaler.api.cel.values.issues import CompileError
     from podscaler.api.crd import rules
 
-    is_rule = field == "rule"
+    if field == "rule":
+        required_type, subject, prefix = types.BOOL, "program", ""
+        type_message = "cel expression must evaluate to a bool"
+    else:
+        required_type, subject, prefix = types.STRING, "messageExpression", "messageExpression "
+        type_message = "messageExpression must evaluate to a string"
     variables = rules.variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule[field], variables)
     except CompileError as error:
-        prefix = "compilation failed" if is_rule else "messageExpression compilation failed"
-        return None, f"{prefix}: {error}"
-    if program.result != (types.BOOL if is_rule else types.STRING):
-        message = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
-        return None, message
+        return None, f"{prefix}compilation failed: {error}"
+    if program.result != required_type:
+        return None, type_message
     if program.constant_error:
-        subject = "program" if is_rule else "messageExpression"
         return None, f"{subject} instantiation failed: {program.constant_error}"
     return program, ""
 

@@ -161,8 +161,6 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place:
     """The errors of a schema and all schemas in it, structural or not.
 
     Args:
-        schema: the schema.
-        path: the path of the schema.
         is_root: whether it describes the whole object.
         default_ban_place: where defaults are forbidden, such as ` in top-level metadata`; empty where they are not.
     """
@@ -211,7 +209,7 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
-    """Errors of `x-kubernetes-map-type`."""
+    """Errors of `x-kubernetes-map-type`: `atomic` or `granular`, in the schema of an object only."""
     map_type, schema_type = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if map_type is None:
         return []

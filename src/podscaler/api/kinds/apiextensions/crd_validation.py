@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
 from podscaler.api.machinery import names as name_rules
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_many
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_many
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
@@ -280,9 +280,7 @@ def _selectable_fields_errors(fields: list[Object], path: str, version: Object) 
     for index, selectable_field in enumerate(fields):
         json_path = selectable_field.get("jsonPath", "")
         errors += crd_schema_validation.selectable_path_errors(json_path, schema, f"{path}[{index}].jsonPath")
-        if json_path in earlier_json_paths:
-            errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
-        earlier_json_paths.add(json_path)
+        errors += checks.not_repeated(json_path, f"{path}[{index}].jsonPath", earlier_json_paths)
     if len(fields) > crd_schema_validation.SELECTABLE_FIELDS_MAX:
         errors.append(too_many(path, len(fields), crd_schema_validation.SELECTABLE_FIELDS_MAX))
     return errors
@@ -422,7 +420,7 @@ def _client_config_errors(config: Object | None, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    """Field errors of the URL of the webhook."""
+    """Field errors of the URL of the webhook: https and a host, without user, query and fragment."""
     url_form = "; desired format: https://host[/path]"
     try:
         url_parts = urlsplit(url)

@@ -26,7 +26,7 @@ _DEFAULT_SERVICE_PORT = 443
 
 
 def set_defaults(crd: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: names by the kind, no conversion, the port of a webhook's Service."""
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
     kind = names.get("kind", "")

@@ -28,7 +28,7 @@ _ZONE_PATH = "spec.timeZone"
 
 
 def set_defaults(cron_job: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: concurrency policy, history limits, Job template."""
     spec = cron_job.setdefault("spec", {})
     defaults = {"concurrencyPolicy": "Allow", "suspend": False}
     defaults |= {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}

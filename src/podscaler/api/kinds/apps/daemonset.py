@@ -33,7 +33,7 @@ _EMPTY_STATUS: Object = dict.fromkeys(_REQUIRED_COUNTS, 0)
 
 
 def set_defaults(daemon_set: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: revision limit, rolling update one pod at a time, pod template, counts of the status."""
     spec = daemon_set.setdefault("spec", {})
     spec.setdefault("revisionHistoryLimit", 10)
     strategy = spec.setdefault("updateStrategy", {})
@@ -60,7 +60,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
-    """Errors of the update strategy."""
+    """Errors of the update strategy: OnDelete, or RollingUpdate with its parameters."""
     strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     if strategy_type == "OnDelete":
         return []

@@ -23,7 +23,7 @@ _STATUS_COUNTS = (
 
 
 def set_defaults(deployment: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: one replica, rolling update by 25 %, limits, pod template."""
     spec = deployment.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)

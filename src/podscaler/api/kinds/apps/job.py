@@ -51,7 +51,7 @@ _SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def set_defaults(job: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: completions, parallelism, back-off limit, completion mode, policies, pod template."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1

@@ -9,7 +9,7 @@ Source: the API reference of batch/v1; kube-apiserver's validation messages.
 from typing import Final
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, duplicate, invalid, required, too_long, too_many
+from podscaler.api.machinery.field import FieldError, invalid, required, too_long, too_many
 from podscaler.api.resource import checks, go_struct, references
 from podscaler.api.resource.resources import Object
 
@@ -89,7 +89,7 @@ def _replacement_errors(spec: Object) -> list[FieldError]:
 
 
 def _failure_policy_errors(spec: Object) -> list[FieldError]:
-    """Errors of the pod failure policy."""
+    """Errors of the pod failure policy: the number of its rules, and each of them."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return []
@@ -112,7 +112,6 @@ def _rule_errors(spec: Object, rule: Object, path: str, container_names: set[str
     Args:
         spec: the spec of the Job.
         rule: an item of `podFailurePolicy.rules`.
-        path: the path of the rule.
         container_names: the containers of the pod template, one of which an exit code may name.
     """
     action, exit_codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
@@ -167,9 +166,7 @@ def _exit_code_errors(requirement: Object, path: str, container_names: set[str])
     for index, exit_code in enumerate(exit_codes):
         if operator == "In" and exit_code == 0:
             errors.append(invalid(f"{values_path}[{index}]", exit_code, "must not be 0 for the In operator"))
-        if exit_code in earlier_codes:
-            errors.append(duplicate(f"{values_path}[{index}]", exit_code))
-        earlier_codes.add(exit_code)
+        errors += checks.not_repeated(exit_code, f"{values_path}[{index}]", earlier_codes)
     return errors + checks.holds(exit_codes == sorted(exit_codes), values_path, exit_codes, "must be ordered")
 
 

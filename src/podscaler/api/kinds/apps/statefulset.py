@@ -29,7 +29,7 @@ _IMMUTABLE_FIELDS = ("selector", "serviceName", "podManagementPolicy")
 
 
 def set_defaults(stateful_set: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: one replica, ordered pods, rolling update, retained claims, templates, status."""
     spec = stateful_set.setdefault("spec", {})
     spec.setdefault("serviceName", "")
     spec.setdefault("replicas", 1)
@@ -115,7 +115,7 @@ def _with_claim_volumes(spec: Object) -> Object:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
-    """Errors of the update strategy."""
+    """Errors of the update strategy: OnDelete without parameters of RollingUpdate, or RollingUpdate."""
     strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     if strategy_type == "OnDelete":
         if rolling_update is None:

@@ -6,7 +6,7 @@
 A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `conversion`
 replaces the annotations by such metrics (`expand`); the emulation of Kubernetes 1.1 reads the targets in addition to
 the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as upstream's
-does since 1.6.
+does since 1.6. Both formats are frozen.
 
 Source: the CustomMetricTargetList and CustomMetricCurrentStatusList of Kubernetes 1.2 (extensions/v1beta1).
 """

@@ -3,7 +3,7 @@
 The record `hpa` calls these functions before validation; and again when an object is read, so that an object stored
 through v1, which has no behavior, has the defaults of v2. `podscaler.lint`, `podscaler.explain` and
 `podscaler.controller.informers.custom_autoscaler` complete autoscalers that no API server has read.
-`pod_autoscaler_schema` has the same defaults in the schema of PodAutoscaler.
+`pod_autoscaler_schema` has the same defaults in the schema of PodAutoscaler. A new default goes into both.
 
 Source: docs/spec/api.md 1 (Types).
 """

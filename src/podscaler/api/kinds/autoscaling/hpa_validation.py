@@ -150,7 +150,7 @@ def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
 
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
-    """Errors of a scaling policy."""
+    """Errors of a scaling policy: its type, a value above zero, a period from 1 to PERIOD_MAX_S seconds."""
     policy_type, policy_value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
     errors = checks.one_of(policy_type, f"{path}.type", _POLICY_TYPES)
     errors += checks.holds(policy_value > 0, f"{path}.value", policy_value, "must be greater than zero")

@@ -15,7 +15,7 @@ import binascii
 from typing import TYPE_CHECKING, Any, Final
 
 from podscaler.api.machinery import printing
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.resource import checks, semantics, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
@@ -111,7 +111,6 @@ def _write_errors(
     """Field errors of a new or changed request.
 
     Args:
-        new: the request to be stored.
         old: the stored request; None for a new one.
         sets_certificate: whether the write is to the subresource `status`, which may set the certificate.
         sets_approval: whether the write is to the subresource `approval`, which may approve and deny.
@@ -142,9 +141,9 @@ def _spec_errors(spec: Object) -> list[FieldError]:
     for index, usage in enumerate(usages):
         if usage not in _USAGES:
             errors.append(not_supported(f"spec.usages[{index}]", usage, _USAGES))
-    errors += [
-        duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
-    ]
+    earlier_usages: set[str] = set()
+    for index, usage in enumerate(usages):
+        errors += checks.not_repeated(usage, f"spec.usages[{index}]", earlier_usages)
     errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
     if lifetime_s is not None and lifetime_s < _LIFETIME_MIN_S:
         message = "may not specify a duration less than 600 seconds (10 minutes)"
@@ -162,7 +161,7 @@ def _request_errors(pem_base64: str) -> list[FieldError]:
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
-    """Field errors of the name of the signer."""
+    """Field errors of the name of the signer, which is `DOMAIN/PATH` and not the legacy one."""
     if signer == _LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
     return signers.signer_name_errors(signer, path)

@@ -20,7 +20,7 @@ _POLICY_TYPES = ("Ingress", "Egress")
 
 
 def set_defaults(policy: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: all pods, policy types by the rules, TCP."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("podSelector", {})
     if not spec.get("policyTypes"):
@@ -40,7 +40,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
-    """Field errors of `policyTypes`."""
+    """Field errors of `policyTypes`: at most two, Ingress or Egress."""
     if len(types) > len(_POLICY_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
     return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _POLICY_TYPES))

@@ -28,7 +28,7 @@ _TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
 
 
 def set_defaults(service: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: type, session affinity, protocols, target ports, traffic policies, IP mode."""
     spec = service.setdefault("spec", {})
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
     spec["type"] = spec.get("type") or "ClusterIP"

@@ -40,9 +40,7 @@ def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[Fiel
     """The field errors of containers and init containers, in kube-apiserver's order.
 
     Args:
-        spec: a pod spec.
-        path: the path of the spec.
-        volume_names: the names of its volumes, which containers may mount.
+        volume_names: the names of the volumes of the pod spec, which containers may mount.
     """
     containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
     if not containers:

@@ -77,12 +77,12 @@ def _complete_container(
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the LimitRange does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
+    containers = [container for field, _ in _CONTAINER_FIELDS for container in spec.get(field) or []]
     for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
         if limit_item.get("type") == "Container":
-            for field, _ in _CONTAINER_FIELDS:
-                for container in spec.get(field) or []:
-                    requests, limits = _declared_amounts(container, "requests"), _declared_amounts(container, "limits")
-                    messages += _item_violations(limit_item, requests, limits)
+            for container in containers:
+                requests, limits = _declared_amounts(container, "requests"), _declared_amounts(container, "limits")
+                messages += _item_violations(limit_item, requests, limits)
         elif limit_item.get("type") == "Pod":
             messages += _item_violations(limit_item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages

@@ -125,7 +125,7 @@ def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
 
 
 def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
-    """Errors of a topology spread constraint."""
+    """Errors of a topology spread constraint: its skew, key, action, domains, policies and selector."""
     max_skew, action = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", "")
     errors = checks.holds(max_skew > 0, f"{path}.maxSkew", max_skew, "must be greater than zero")
     errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")

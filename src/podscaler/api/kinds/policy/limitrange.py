@@ -29,34 +29,27 @@ class _OrderRule(NamedTuple):
         smaller: the field whose amount must not exceed that of `larger`.
         named: the field that the error names.
         shown: the field whose amount the error shows, in two rules not that of `named`, as upstream.
-        message_format: the message about both amounts.
+        noun: the noun for the larger amount in the message.
     """
 
     smaller: str
     larger: str
     named: str
     shown: str
-    message_format: str
+    noun: str
 
 
 _ORDER_RULES = (
-    _OrderRule("min", "max", "min", "min", "min value {} is greater than max value {}"),
-    _OrderRule(
-        *("min", "defaultRequest", "defaultRequest", "defaultRequest"),
-        "min value {} is greater than default request value {}",
-    ),
-    _OrderRule(
-        *("defaultRequest", "max", "defaultRequest", "defaultRequest"),
-        "default request value {} is greater than max value {}",
-    ),
-    _OrderRule(
-        *("defaultRequest", "default", "defaultRequest", "defaultRequest"),
-        "default request value {} is greater than default limit value {}",
-    ),
-    _OrderRule("min", "default", "default", "min", "min value {} is greater than default value {}"),
-    _OrderRule("default", "max", "default", "max", "default value {} is greater than max value {}"),
+    _OrderRule("min", "max", named="min", shown="min", noun="max"),
+    _OrderRule("min", "defaultRequest", named="defaultRequest", shown="defaultRequest", noun="default request"),
+    _OrderRule("defaultRequest", "max", named="defaultRequest", shown="defaultRequest", noun="max"),
+    _OrderRule("defaultRequest", "default", named="defaultRequest", shown="defaultRequest", noun="default limit"),
+    _OrderRule("min", "default", named="default", shown="min", noun="default"),
+    _OrderRule("default", "max", named="default", shown="max", noun="max"),
 )
 """In the order in which errors are reported."""
+_SMALLER_NOUNS = {"min": "min", "defaultRequest": "default request", "default": "default"}
+"""Field of a smaller amount -> its noun in the message."""
 
 
 def set_defaults(limit_range: Object) -> None:
@@ -147,7 +140,8 @@ def _order_errors(amounts: dict[str, Quantity], resource: str, path: str) -> lis
     for rule in _ORDER_RULES:
         smaller, larger = amounts.get(rule.smaller), amounts.get(rule.larger)
         if smaller is not None and larger is not None and smaller > larger:
-            message = rule.message_format.format(smaller, larger)
+            noun = _SMALLER_NOUNS[rule.smaller]
+            message = f"{noun} value {smaller} is greater than {rule.noun} value {larger}"
             errors.append(invalid(f"{path}.{rule.named}[{resource}]", str(amounts[rule.shown]), message))
     return errors
 

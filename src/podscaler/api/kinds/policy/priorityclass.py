@@ -35,7 +35,7 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def set_defaults(priority_class: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: pods of the class preempt those of lower priority."""
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 

@@ -163,7 +163,7 @@ class _ServiceEvaluator(QuotaEvaluator):
         service_type, ports = spec.get("type", ""), spec.get("ports") or []
         if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
             node_ports = sum(bool(port.get("nodePort")) for port in ports)
-        else:
+        else:  # one is allocated for each port
             node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
         load_balancers = int(service_type == "LoadBalancer")
         counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
@@ -232,12 +232,14 @@ def add_amounts(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]
 
 def increased_amounts(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
     """The amounts by which `new_amounts` exceed `old_amounts`, only for names whose amount is larger."""
-    negative_old_amounts = {name: Quantity(-amount.unscaled, amount.scale) for name, amount in old_amounts.items()}
-    return {
-        name: amount + negative_old_amounts[name] if name in old_amounts else amount
-        for name, amount in new_amounts.items()
-        if name not in old_amounts or old_amounts[name] < amount
-    }
+    increases: dict[str, Quantity] = {}
+    for name, new_amount in new_amounts.items():
+        old_amount = old_amounts.get(name)
+        if old_amount is None:
+            increases[name] = new_amount
+        elif old_amount < new_amount:
+            increases[name] = new_amount + Quantity(-old_amount.unscaled, old_amount.scale)
+    return increases
 
 
 def calculate_used(

@@ -84,7 +84,7 @@ def _name_errors(name: str, path: str) -> list[FieldError]:
 
 
 def _side_effect_errors(side_effects: str | None, path: str) -> list[FieldError]:
-    """Field errors of the required `sideEffects`."""
+    """Field errors of the required `sideEffects`: None or NoneOnDryRun."""
     if side_effects is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
     return checks.one_of(side_effects, path, _SIDE_EFFECTS)
@@ -148,7 +148,7 @@ def _client_config_errors(client_config: Object, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    """The field errors of the URL of a webhook."""
+    """The field errors of the URL of a webhook: https and a host, without user, query and fragment."""
     try:
         url_parts = urlsplit(url)
     except ValueError as error:

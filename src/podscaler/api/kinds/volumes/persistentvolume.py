@@ -39,7 +39,7 @@ _RECYCLE_WARNING: Final = (
 
 
 def set_defaults(volume: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: the volume is retained, a file system, and pending."""
     spec = volume.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")

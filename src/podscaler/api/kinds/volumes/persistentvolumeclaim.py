@@ -21,7 +21,7 @@ _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "Vol
 
 
 def set_defaults(claim: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: a file system, and pending."""
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 

@@ -13,7 +13,7 @@ validated.
 from typing import Any, Final
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_long
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
@@ -33,7 +33,7 @@ _ONE_SOURCE_MESSAGE: Final = "must specify exactly one of inlineVolumeSpec and p
 
 
 def _set_class_defaults(storage_class: Object) -> None:
-    """API defaults of a StorageClass, in place."""
+    """API defaults of a StorageClass, in place: its volumes are deleted with their claims, and bound at once."""
     storage_class.setdefault("reclaimPolicy", "Delete")
     storage_class.setdefault("volumeBindingMode", "Immediate")
 
@@ -74,11 +74,9 @@ def _topology_errors(term: Object, path: str) -> list[FieldError]:
         expression_path, key = f"{path}.matchLabelExpressions[{index}]", expression.get("key", "")
         values = expression.get("values") or []
         errors += [] if values else [required(f"{expression_path}.values")]
-        errors += [
-            duplicate(f"{expression_path}.values[{value_index}]", value)
-            for value_index, value in enumerate(values)
-            if value in values[:value_index]
-        ]
+        earlier_values: set[str] = set()
+        for value_index, value in enumerate(values):
+            errors += checks.not_repeated(value, f"{expression_path}.values[{value_index}]", earlier_values)
         errors += checks.well_formed(key, f"{expression_path}.key", names.label_key_errors)
         errors += checks.not_repeated(key, f"{expression_path}.key", earlier_keys)
     return errors
@@ -116,7 +114,7 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _attacher_errors(attacher: str) -> list[FieldError]:
-    """Errors of the name of a volume driver."""
+    """Errors of the name of a volume driver, a DNS subdomain of at most _DRIVER_MAX_BYTES in any case."""
     path = "spec.attacher"
     if not attacher:
         return [required(path)]

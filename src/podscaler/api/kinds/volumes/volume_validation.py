@@ -24,11 +24,9 @@ def names_of(spec: Object) -> frozenset[str]:
 
 
 def validate(volumes: list[Object], path: str, *, old_volumes: list[Object] | None = None) -> list[FieldError]:
-    """The field errors of volumes.
+    """The field errors of the volumes of a pod spec.
 
     Args:
-        volumes: the volumes of a pod spec.
-        path: the path of the list.
         old_volumes: the stored volumes, None on create. If a service account token among them has an invalid path, the
             paths of tokens are not checked, since the object may be older than that check.
     """
@@ -104,13 +102,7 @@ def _default_mode_errors(source: Object, path: str) -> list[FieldError]:
 
 
 def mount_errors(container: Object, path: str, volume_names: frozenset[str]) -> list[FieldError]:
-    """The field errors of the volume mounts of a container.
-
-    Args:
-        container: the container.
-        path: the path of its `volumeMounts`.
-        volume_names: the volumes of the pod.
-    """
+    """The field errors of the `volumeMounts` (at `path`) of a container; `volume_names` has the volumes of the pod."""
     errors = []
     earlier_mount_paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
