@@ -16,7 +16,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """The base class of the immutable values that decisions are made from."""
+    """The base class of the immutable values that decisions are made from; without cycles, hence `gc=False`."""
 
 
 class ContainerRequests(Fact, frozen=True, gc=False):

@@ -60,7 +60,7 @@ def _lasting(
 
 
 def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
-    """At most ENTRIES_MAX of the chain: neighbours are joined to the first count at the later instant."""
+    """At most ENTRIES_MAX of the chain: of two neighbours one is made, with the earlier count at the later instant."""
     while len(chain) > ENTRIES_MAX:
         pairs = zip(chain[:-1:2], chain[1::2], strict=False)  # the newest also stays as it is
         joined_pairs = [Recommendation(earlier.replicas, later.at) for earlier, later in pairs]

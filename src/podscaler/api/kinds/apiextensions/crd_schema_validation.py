@@ -130,9 +130,9 @@ def _child_nodes(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     for field in ("items", "additionalProperties", "not"):
         if isinstance(schema.get(field), dict):
             yield f"{path}.{field}", schema[field]
-    for name in ("allOf", "oneOf", "anyOf"):
-        for index, subschema in enumerate(schema.get(name) or []):
-            yield f"{path}.{name}[{index}]", subschema
+    for field in ("allOf", "oneOf", "anyOf"):
+        for index, subschema in enumerate(schema.get(field) or []):
+            yield f"{path}.{field}[{index}]", subschema
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:

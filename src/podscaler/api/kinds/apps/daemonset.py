@@ -44,8 +44,8 @@ def set_defaults(daemon_set: Object) -> None:
         rolling_update.setdefault("maxSurge", 0)
     pod_defaults.set_template_defaults(spec)
     status = daemon_set.setdefault("status", {})
-    for name in _REQUIRED_COUNTS:
-        status.setdefault(name, 0)
+    for field in _REQUIRED_COUNTS:
+        status.setdefault(field, 0)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -76,10 +76,10 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
     # two loops: kube-apiserver reports percentages after amounts that are malformed or negative
-    for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.amount_errors(rolling_update.get(name, 0), f"{path}.{name}")
-    for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.over_100_percent_errors(rolling_update.get(name, 0), f"{path}.{name}")
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += int_or_percent.amount_errors(rolling_update.get(field, 0), f"{path}.{field}")
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += int_or_percent.over_100_percent_errors(rolling_update.get(field, 0), f"{path}.{field}")
     surge, unavailable = rolling_update.get("maxSurge", 0), rolling_update.get("maxUnavailable", 0)
     is_surge_zero, is_unavailable_zero = int_or_percent.is_zero(surge), int_or_percent.is_zero(unavailable)
     if is_surge_zero and is_unavailable_zero:

@@ -16,10 +16,8 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_su
 from podscaler.api.resource import checks, go_struct, label_selector, scale_mappings, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_STATUS_COUNTS = (
-    *("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"),
-    *("unavailableReplicas", "collisionCount"),
-)
+_POD_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+_STATUS_COUNTS = ("observedGeneration", *_POD_COUNTS, "collisionCount")
 
 
 def set_defaults(deployment: Object) -> None:

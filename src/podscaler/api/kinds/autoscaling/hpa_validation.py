@@ -289,14 +289,14 @@ def _metric_target_errors(target: Object, path: str) -> list[FieldError]:
     errors = checks.present(target_type, f"{path}.type", "must specify a metric target type")
     if target_type not in _TARGET_TYPES:
         errors.append(invalid(f"{path}.type", target_type, "must be either Utilization, Value, or AverageValue"))
-    for name in ("value", "averageValue"):
-        if _is_set(target, name) and Quantity.parse(target[name]).sign() <= 0:
-            errors.append(invalid(f"{path}.{name}", target[name], "must be positive"))
+    for field in ("value", "averageValue"):
+        if _is_set(target, field) and Quantity.parse(target[field]).sign() <= 0:
+            errors.append(invalid(f"{path}.{field}", target[field], "must be positive"))
     utilization_pct = target.get("averageUtilization")
     if utilization_pct is not None and utilization_pct < 1:
         errors.append(invalid(f"{path}.averageUtilization", utilization_pct, "must be greater than 0"))
     return errors
 
 
-def _is_set(target: Object, name: str) -> bool:
-    return target.get(name) is not None
+def _is_set(target: Object, field: str) -> bool:
+    return target.get(field) is not None

@@ -30,8 +30,8 @@ def set_defaults(node: Object) -> None:
         status["allocatable"] = {**status["capacity"]}
     status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {}).setdefault("Port", 0)
     info = status.setdefault("nodeInfo", {})
-    for name in _NODE_INFO_FIELDS:
-        info.setdefault(name, "")
+    for field in _NODE_INFO_FIELDS:
+        info.setdefault(field, "")
 
 
 def _prepare_create(new: Object) -> None:

@@ -81,9 +81,7 @@ def _drop_address(new: Object, old: Object) -> None:
     if _same_addresses(new, old):
         new.pop("clusterIP", None)
         new.pop("clusterIPs", None)
-    for name in ("ipFamilies", "ipFamilyPolicy"):
-        if new.get(name) == old.get(name):
-            new.pop(name, None)
+    _drop_unchanged(new, old, "ipFamilies", "ipFamilyPolicy")
 
 
 def _drop_fields_of_types(new: Object, old: Object) -> None:

@@ -32,9 +32,9 @@ def readmit(pod: Object, old: Object) -> None:
     """Sets, in place, fields that `admit` set on create and that an update lacks; `old` is the stored pod."""
     spec = pod["spec"]
     tolerate(spec)
-    for name in ("priority", "preemptionPolicy"):
-        if name in old["spec"]:
-            spec.setdefault(name, old["spec"][name])
+    for field in ("priority", "preemptionPolicy"):
+        if field in old["spec"]:
+            spec.setdefault(field, old["spec"][field])
 
 
 def tolerate(spec: Object) -> None:

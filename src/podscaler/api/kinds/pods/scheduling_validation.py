@@ -93,8 +93,8 @@ def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
         errors += label_selector.validate(term.get(field) or {}, f"{path}.{field}")
     for name in term.get("namespaces") or []:
         errors += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)  # singular, as upstream
-    for name in ("matchLabelKeys", "mismatchLabelKeys"):
-        errors += _label_key_errors(term, name, path)
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        errors += _label_key_errors(term, field, path)
     key, field_path = term.get("topologyKey", ""), f"{path}.topologyKey"
     errors += checks.present(key, field_path, "can not be empty")
     return errors + checks.well_formed(key, field_path, names.label_key_errors)

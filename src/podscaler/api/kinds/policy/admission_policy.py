@@ -94,8 +94,8 @@ def _match_errors(match_resources: Object, path: str) -> list[FieldError]:
     errors = checks.one_of(match_resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
     for field in ("namespaceSelector", "objectSelector"):
         errors += label_selector.validate(match_resources.get(field) or {}, f"{path}.{field}")
-    for name in ("resourceRules", "excludeResourceRules"):
-        errors += checks.each(match_resources.get(name), f"{path}.{name}", _rule_errors)
+    for field in ("resourceRules", "excludeResourceRules"):
+        errors += checks.each(match_resources.get(field), f"{path}.{field}", _rule_errors)
     return errors
 
 

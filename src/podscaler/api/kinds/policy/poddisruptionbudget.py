@@ -25,8 +25,8 @@ def set_defaults(budget: Object) -> None:
     """API defaults, in place: the counts in the status are 0."""
     budget.setdefault("spec", {})
     status = budget.setdefault("status", {})
-    for name in _COUNTS:
-        status.setdefault(name, 0)
+    for field in _COUNTS:
+        status.setdefault(field, 0)
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
@@ -55,7 +55,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: minAvailable, maxUnavailable (`N/A` if not set), allowed disruptions."""
     spec, status = budget["spec"], budget.get("status") or {}
-    pod_bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
+    pod_bounds = [spec.get(field) for field in ("minAvailable", "maxUnavailable")]
     bound_texts = [_NOT_SET if bound is None else str(bound) for bound in pod_bounds]
     return [*bound_texts, status.get("disruptionsAllowed", 0)]
 
