@@ -64,11 +64,13 @@ def _policy_limit(rules: Rules, facts: PolicyFacts, current: int, *, sign: int) 
         return PolicyLimit(DISABLED, current)
     budgets = tuple([_policy_budget(policy, current, facts, sign=sign) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    is_strictest = rules.select_policy == "Min"
-    takes_lowest = is_strictest if sign > 0 else not is_strictest  # the strictest limit of a scale-down is the highest
-    # as upstream: without policies Min does not limit, and Max allows no change
-    limit = min(limits, default=numbers.INT32_MAX) if takes_lowest else max(limits, default=numbers.INT32_MIN)
-    return PolicyLimit(rules.select_policy, max(limit, current) if sign > 0 else min(limit, current), budgets)
+    is_up, takes_strictest = sign > 0, rules.select_policy == "Min"
+    # the defaults as upstream: without policies Min does not limit, and Max allows no change
+    if takes_strictest == is_up:  # the strictest limit of a scale-up is the lowest, that of a scale-down the highest
+        limit = min(limits, default=numbers.INT32_MAX)
+    else:
+        limit = max(limits, default=numbers.INT32_MIN)
+    return PolicyLimit(rules.select_policy, max(limit, current) if is_up else min(limit, current), budgets)
 
 
 def _policy_budget(policy: Policy, current: int, facts: PolicyFacts, *, sign: int) -> PolicyBudget:

@@ -92,9 +92,9 @@ def by_behavior(
         if recommendation.at < up_cutoff and recommendation.at < down_cutoff:
             outdated_index = index
     stabilized_replicas, held_by = current, None
-    if stabilized_replicas < lowest:
+    if current < lowest:  # not also above the highest: the proposal is between the two
         stabilized_replicas, held_by = lowest, lowest_index
-    if stabilized_replicas > highest:
+    elif current > highest:
         stabilized_replicas, held_by = highest, highest_index
     condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(

@@ -36,15 +36,18 @@ class Emulation(msgspec.Struct, frozen=True):
 
 
 def _average_milli(total_milli: int, replicas: int) -> int:
+    """The average, rounded up; over 0 replicas the conversion to an integer overflows, as in Go."""
     average = numbers.divide(float(total_milli), float(replicas))
     return numbers.int64_of_float(numbers.ceil(average))
 
 
 def _average_or_total_milli(total_milli: int, replicas: int) -> int:
+    """As `_average_milli`, but the total itself over 0 replicas."""
     return _average_milli(total_milli, replicas) if replicas else total_milli
 
 
 def _milli_away_from_zero(quantity_text: str) -> int:
+    """The thousandths of a quantity, rounded away from zero. Raises ValueError."""
     return quantity.parse(quantity_text).milli_value_away_from_zero()
 
 

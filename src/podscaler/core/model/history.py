@@ -1,9 +1,8 @@
-"""Defines the history of an autoscaler: the recommendations and scale events that stabilization and policies look back
-on.
+"""Defines the history of an autoscaler: the recommendations and scale events of its earlier syncs.
 
-The controller and the replay keep one for each autoscaler; `podscaler.core.decide` takes it and returns the next. A new
-field is also stored (`podscaler.core.model.stored_history`) and recorded (`podscaler.core.replay`). Instants are
-nanoseconds since 1970.
+Stabilization and scaling policies depend on it. The controller and the replay keep one for each autoscaler;
+`podscaler.core.decide` takes it and returns the next. A new field is also stored
+(`podscaler.core.model.stored_history`) and recorded (`podscaler.core.replay`). Instants are nanoseconds since 1970.
 
 Invariants: immutable; the lists stay short: an entry outside of all windows is overwritten in place before a list
 grows, as `stabilizeRecommendation` and `storeScaleEvent` of the HPA controller do, so lists are not in time order.

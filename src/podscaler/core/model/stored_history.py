@@ -108,7 +108,7 @@ def _not_renewed(history: History) -> set[LastProposal]:
 
 
 def renewed(stored: History, until_ns: int) -> History:
-    """The history with the newest recommendation repeated at `until_ns`."""
+    """The history whose newest recommendation has the instant `until_ns`, or keeps its own if that is later."""
     if not stored.recommendations:
         return stored
     *older, newest = stored.recommendations
@@ -117,7 +117,7 @@ def renewed(stored: History, until_ns: int) -> History:
 
 
 def with_later_recommendations(stored: History, span_ns: int, until_ns: int) -> History:
-    """The history with every recommendation later by `span_ns` ns, but moved no further than to `until_ns`."""
+    """The history with every recommendation later by `span_ns`, but moved no further than to `until_ns`, nor back."""
     moved = [
         Recommendation(recommendation.replicas, max(recommendation.at, min(recommendation.at + span_ns, until_ns)))
         for recommendation in stored.recommendations
@@ -130,15 +130,15 @@ def not_after(stored: History, now_ns: int) -> History:
     return _with_instants(stored, lambda instant_ns: min(instant_ns, now_ns))
 
 
-def _with_instants(stored: History, moved: Callable[[int], int]) -> History:
-    """The history with `moved(instant)` in place of each instant, in ns since the epoch."""
+def _with_instants(stored: History, move: Callable[[int], int]) -> History:
+    """The history with `move(instant)` in place of each instant, in ns since the epoch."""
     replace, unread_since = msgspec.structs.replace, stored.unread_since
     return History(
-        recommendations=tuple([replace(entry, at=moved(entry.at)) for entry in stored.recommendations]),
-        scale_ups=tuple([replace(scale_up, at=moved(scale_up.at)) for scale_up in stored.scale_ups]),
-        scale_downs=tuple([replace(scale_down, at=moved(scale_down.at)) for scale_down in stored.scale_downs]),
-        last_proposals=tuple([replace(proposal, at=moved(proposal.at)) for proposal in stored.last_proposals]),
-        unread_since=None if unread_since is None else moved(unread_since),
+        recommendations=tuple([replace(entry, at=move(entry.at)) for entry in stored.recommendations]),
+        scale_ups=tuple([replace(scale_up, at=move(scale_up.at)) for scale_up in stored.scale_ups]),
+        scale_downs=tuple([replace(scale_down, at=move(scale_down.at)) for scale_down in stored.scale_downs]),
+        last_proposals=tuple([replace(proposal, at=move(proposal.at)) for proposal in stored.last_proposals]),
+        unread_since=None if unread_since is None else move(unread_since),
     )
 
 
@@ -162,7 +162,7 @@ def without_change(stored: History, change: int) -> History:
 
 
 def shifted(stored: History, span_ns: int) -> History:
-    """The history with all instants later by `span_ns` ns: the wall clock was set by so much."""
+    """The history with all instants later by `span_ns`: the wall clock was set by so much."""
     return _with_instants(stored, lambda instant_ns: instant_ns + span_ns)
 
 

@@ -76,7 +76,7 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """Keeps the spec and the labels, in place."""
+    """Keeps the spec and, as upstream, the labels, in place."""
     status_subresource.keep_spec(new, old)
     metadata = new["metadata"]
     metadata.pop("labels", None)

@@ -21,7 +21,7 @@ _INDEXES_MAX_BYTES: Final = 64 * 1024
 _MANAGED_BY_MAX_BYTES: Final = 63
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS: Final = ("In", "NotIn")
-_STATUSES: Final = ("False", "True", "Unknown")
+_CONDITION_STATUSES: Final = ("False", "True", "Unknown")
 _REPLACEMENT_POLICIES: Final = ("Failed", "TerminatingOrFailed")
 _FAILED_INDEXES_MAX: Final = 100_000
 _COMPLETIONS_SOFT_MAX: Final = 100_000
@@ -145,7 +145,7 @@ def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[Fi
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:
     """Field errors of a condition of pods in a rule: its type and status."""
     errors = checks.well_formed(condition.get("type", ""), f"{path}.type", names.label_key_errors)
-    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", _STATUSES)
+    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", _CONDITION_STATUSES)
 
 
 def _exit_code_errors(requirement: Object, path: str, container_names: set[str]) -> list[FieldError]:

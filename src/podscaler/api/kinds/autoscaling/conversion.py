@@ -162,11 +162,11 @@ def _losses_between(old_form: Object, new_form: Object, api_version: str) -> lis
     """The losses between two stored forms; `new_form` is `old_form` converted to `api_version` and back."""
     losses: list[Loss] = []
     for section, list_field in _METRIC_LISTS:
-        old_part, new_part = {**old_form.get(section, {})}, {**new_form.get(section, {})}
-        metrics = old_part.pop(list_field, None) or []
-        returned_metrics = new_part.pop(list_field, None) or []
+        old_fields, new_fields = {**old_form.get(section, {})}, {**new_form.get(section, {})}
+        metrics = old_fields.pop(list_field, None) or []
+        returned_metrics = new_fields.pop(list_field, None) or []
         losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", api_version)
-        losses += _value_losses(old_part, new_part, section, api_version)
+        losses += _value_losses(old_fields, new_fields, section, api_version)
     return losses
 
 
@@ -178,12 +178,9 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, api_version:
             yield Loss(f"{path}[{index}]", f"{api_version} has no place for it")
         else:
             yield from _value_losses(old[index], new[new_position], f"{path}[{index}]", api_version)
-    kept_positions = [new_position for new_position in new_positions if new_position is not None]
-    if kept_positions != sorted(kept_positions):
-        positions_and_indexes = [
-            (position, index) for index, position in enumerate(new_positions) if position is not None
-        ]
-        old_indexes = [index for _, index in sorted(positions_and_indexes)]  # in the new order
+    indexes_by_position = {position: index for index, position in enumerate(new_positions) if position is not None}
+    old_indexes = [indexes_by_position[position] for position in sorted(indexes_by_position)]  # in the new order
+    if old_indexes != sorted(old_indexes):
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 

@@ -21,7 +21,7 @@ from podscaler.api.resource import checks, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _CERTIFICATE: Final = "CERTIFICATE"
-_MAX_BYTES: Final = 1024 * 1024
+_BUNDLE_MAX_BYTES: Final = 1024 * 1024
 _BUNDLE_PATH: Final = "spec.trustBundle"
 _SIGNER_PATH: Final = "spec.signerName"
 _BEGIN: Final = "-----BEGIN "
@@ -80,8 +80,8 @@ def _decode_block(block_type: str, lines: list[str]) -> Iterator[PEMBlock]:
 
 def _certificate_errors(pem_text: str) -> list[FieldError]:
     """Errors of the bundle's PEM blocks: their form, and certificates that are there twice."""
-    if len(pem_text.encode()) > _MAX_BYTES:
-        return [too_long(_BUNDLE_PATH, _MAX_BYTES)]
+    if len(pem_text.encode()) > _BUNDLE_MAX_BYTES:
+        return [too_long(_BUNDLE_PATH, _BUNDLE_MAX_BYTES)]
     messages: list[str] = []
     indexes_by_certificate: dict[bytes, list[int]] = {}
     for index, block in enumerate(pem_blocks(pem_text)):

@@ -70,7 +70,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
-    """Field errors of the access modes; ReadWriteOncePod excludes the others."""
+    """Field errors of the access modes; ReadWriteOncePod excludes the other supported ones."""
     path, modes = "spec.accessModes", spec.get("accessModes") or []
     errors = [] if modes else [required(path)]
     supported_modes = claim_validation.ACCESS_MODES
@@ -147,7 +147,7 @@ def _recycle_errors(spec: Object) -> list[FieldError]:
     host_path = spec.get("hostPath")
     if not host_path or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
         return []
-    is_root = posixpath.normpath(host_path.get("path") or ".").lstrip("/") == ""
+    is_root = posixpath.normpath(host_path.get("path") or ".").lstrip("/") == ""  # `normpath` keeps `//`
     message = "may not be 'recycle' for a hostPath mount of '/'"
     return [forbidden("spec.persistentVolumeReclaimPolicy", message)] if is_root else []
 
