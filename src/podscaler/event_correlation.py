@@ -25,9 +25,11 @@ from podscaler.base.clock import NANOSECONDS, rfc3339
 from podscaler.base.lru import LRU
 
 CACHE_ENTRIES = 4096
+"""The highest number of groups, of sent Events and of buckets that are remembered."""
 GROUP_MESSAGES = 10
 """The number of distinct messages from which on a group is combined."""
 GROUP_AGE_MAX_NS = 600 * NANOSECONDS
+"""The time after the latest message of a group at which the group is forgotten."""
 BURST_TOKENS = 25.0
 """The number of tokens in a full bucket."""
 REFILL_NS = 300 * NANOSECONDS
@@ -36,7 +38,7 @@ REFILL_NS = 300 * NANOSECONDS
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """One event earlier it is written.
+    """One event before it is written.
 
     Attributes:
         subject: identifies the object of the event (and its part, where that is known).
@@ -148,6 +150,7 @@ class Correlator:
         return True
 
     def _event_name(self, event: EventDraft) -> str:
+        """The name of a new Event, `OBJECT.INSTANT` as client-go's; a random one where that is no valid name."""
         name = f"{event.object_name}.{event.at_ns:x}"
         return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_errors(name) else name
 

@@ -240,7 +240,7 @@ def _apply_cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     if cooldown_step is None or not cooldown_step.is_running:
         return cooldown_step
     reason = cooldown.reason(cooldown_step)
-    sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
+    sync.conditions.restore(ABLE_TO_SCALE)  # earlier stages set it to True; its transition time is to stay
     sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])
     is_held = cooldown.holds(cooldown_step, desired, sync.scale.replicas)
     return msgspec.structs.replace(cooldown_step, held=desired) if is_held else cooldown_step

@@ -2,7 +2,7 @@
 
 Called by `crd_schema_validation`. Rules: outside of `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is
 int-or-string, or keeps unknown fields); inside of them only keywords that restrict values are allowed; `metadata` is
-not specified.
+not specified. Another keyword that is not allowed inside of them is a row of _FORBIDDEN_WHEN_NESTED.
 
 Source: the API documentation of structural schemas; kube-apiserver's validation messages.
 """
@@ -17,7 +17,7 @@ _Level = Literal["at the root", "for specified array items", "for specified obje
 """Where a schema is, in the words of kube-apiserver's messages."""
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_FORBIDDEN_WHEN_NESTED = (  # a new row: a keyword that allOf, anyOf, oneOf and not must not contain, and the message
+_FORBIDDEN_WHEN_NESTED = (  # (keyword that allOf, anyOf, oneOf and not must not contain, message)
     ("description", "must be empty to be structural"),
     ("type", "must be empty to be structural"),
     ("title", "must be empty to be structural"),
