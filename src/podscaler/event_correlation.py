@@ -5,7 +5,7 @@ to `Correlator.correlate`. Steps, in order:
 
 1. Aggregation: a group (one object, type and reason) with 10 or more distinct messages within 10 minutes of one another
    sends one combined event in place of the single ones.
-2. Counting: an event that was sent before is not created again; its `count` rises.
+2. Counting: an event that was sent earlier is not created again; its `count` rises.
 3. Spam filter: a bucket of 25 tokens for each object and type, refilled by one in 5 minutes. An event without a
    token is dropped after it was counted, so that the next one that is sent has the larger count.
 
@@ -25,10 +25,15 @@ from podscaler.base.clock import NANOSECONDS, rfc3339
 from podscaler.base.lru import LRU
 
 CACHE_ENTRIES = 4096
+"""The highest number of groups, of sent Events and of buckets that are remembered."""
 GROUP_MESSAGES = 10
+"""The number of distinct messages from which on a group is combined."""
 GROUP_AGE_MAX_NS = 600 * NANOSECONDS
+"""The time after the latest message of a group at which the group is forgotten."""
 BURST_TOKENS = 25.0
+"""The number of tokens in a full bucket."""
 REFILL_NS = 300 * NANOSECONDS
+"""The time in which a bucket gets one token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ class Correlator:
 
         Each call counts: the steps keep their state.
         """
-        event = self._aggregated(replace(event, name=self._name(event), first_at_ns=event.at_ns))
+        event = self._aggregated(replace(event, name=self._event_name(event), first_at_ns=event.at_ns))
         event = self._counted(event)
         return event if self._take_token(event) else None
 
@@ -123,9 +128,9 @@ class Correlator:
         """Step 2: the event with the name and the count of the Event that it repeats, if one was sent."""
         message = "" if event.is_combined else event.message
         key = (event.subject, event.type, event.reason, message)
-        before = self._sent.find(key)
-        if before is not None:
-            event = replace(event, name=before.name, first_at_ns=before.first_at_ns, count=before.count + 1)
+        earlier = self._sent.find(key)
+        if earlier is not None:
+            event = replace(event, name=earlier.name, first_at_ns=earlier.first_at_ns, count=earlier.count + 1)
         self._sent.put(key, _Sent(event.name, event.first_at_ns, event.count))
         return event
 
@@ -136,14 +141,16 @@ class Correlator:
         if bucket is None:
             self._buckets.put(key, bucket := _Bucket(BURST_TOKENS, event.at_ns))
         refill = (event.at_ns - bucket.filled_at_ns) / REFILL_NS
-        bucket.tokens = min(BURST_TOKENS, bucket.tokens + max(refill, 0.0))
+        refill = max(refill, 0.0)  # below 0 after the clock was set back
+        bucket.tokens = min(BURST_TOKENS, bucket.tokens + refill)
         bucket.filled_at_ns = event.at_ns
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1
         return True
 
-    def _name(self, event: EventDraft) -> str:
+    def _event_name(self, event: EventDraft) -> str:
+        """The name of a new Event, `OBJECT.INSTANT` as client-go's; a random one where that is no valid name."""
         name = f"{event.object_name}.{event.at_ns:x}"
         return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_errors(name) else name
 

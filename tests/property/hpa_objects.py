@@ -74,7 +74,7 @@ def hpas(draw: st.DrawFn) -> dict[str, Any]:
         "spec": _given(
             scaleTargetRef={"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
             maxReplicas=9,
-            metrics=metrics + ([hpa_defaults.cpu_utilization(cpu)] if cpu else []),
+            metrics=metrics + ([hpa_defaults.cpu_utilization_metric(cpu)] if cpu else []),
             behavior=draw(st.none() | st.fixed_dictionaries({}, optional={"scaleUp": _RULES, "scaleDown": _RULES})),
         ),
         "status": {"desiredReplicas": 3, "conditions": draw(st.lists(_CONDITIONS, max_size=2))},

@@ -2,6 +2,7 @@
 
 Code that waits or needs the time takes a `Clock` as an argument, so that tests run in virtual time
 (`podscaler.testing.VirtualClock`). Instants (`_ns`) are integers: nanoseconds since the Unix epoch, UTC.
+`podscaler.api.machinery.instants` parses the texts.
 
     rfc3339(1_769_860_800_000_000_000)     "2026-01-31T12:00:00Z"
 """

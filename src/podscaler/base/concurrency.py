@@ -35,13 +35,13 @@ class Slot:
     def __init__(self, free_slots: asyncio.Semaphore) -> None:
         self._free_slots = free_slots
         self._is_held = True
-        self._is_over = False
+        self._is_sync_over = False
         self._waiting_count = 0
         self._reacquiring = asyncio.Lock()
 
     def release(self) -> None:
         """Release the slot at the end of the sync, or after its cancellation; calling it again does nothing."""
-        self._is_over = True
+        self._is_sync_over = True
         self._free_slot()
 
     def begin_wait(self) -> None:
@@ -65,7 +65,7 @@ class Slot:
         self._waiting_count -= 1
 
     def _is_needed(self) -> bool:
-        return self._waiting_count == 0 and not self._is_over
+        return self._waiting_count == 0 and not self._is_sync_over
 
     def _free_slot(self) -> None:
         if self._is_held:

@@ -125,6 +125,7 @@ class Server(web.Server):
         writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
+        """Called by aiohttp for each request; a malformed one gets a response of HTTP/1.1, too."""
         if message is web_protocol.ERROR:  # aiohttp's placeholder for a malformed request
             message = message._replace(version=HttpVersion11)
         return _Request(message, payload, protocol, writer, task, self._loop)
@@ -203,6 +204,7 @@ class _Handler(web.RequestHandler):
             self._start_head_timer()
 
     def _any_method_parser(self) -> "_AnyMethodParser":
+        """A parser with the limits of aiohttp's usual one."""
         return _AnyMethodParser(
             self,
             self._loop,

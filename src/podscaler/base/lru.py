@@ -1,7 +1,8 @@
 """Defines LRU, a mapping of bounded size that drops the entry that was not used for the longest time.
 
-Callers hold state about objects in it that may be deleted without their notice, so that memory stays bounded.
-`cachetools.LRUCache` takes 0.5 to 0.8 µs for an access where this takes 0.3 µs (CPython 3.11, 6,000 keys).
+Callers hold state about objects in it that may be deleted without their notice, so that memory stays bounded. The
+adapter, the control plane, the dashboard and `podscaler.event_correlation` have such caches. `cachetools.LRUCache`
+takes 0.5 to 0.8 µs for an access where this takes 0.3 µs (CPython 3.11, 6,000 keys).
 """
 
 from collections import OrderedDict

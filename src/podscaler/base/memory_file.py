@@ -1,7 +1,8 @@
 """Provides files that exist in memory alone, for libraries that read certificates and keys from a path.
 
 OpenSSL and libpq read such a file by its path in /proc: nothing is on a disk, and no writable folder is needed, which
-containers with a read-only root file system lack. Linux only.
+containers with a read-only root file system lack. Linux only. The TLS contexts of `podscaler.kube` and the PostgreSQL
+source of `podscaler.sources` are made with such files.
 
     with MemoryFile(pem) as path:
         context.load_cert_chain(path)

@@ -127,11 +127,11 @@ class WorkQueue(Generic[K]):
             self._earlier_due_time.clear()
             self._release_until(self._clock.monotonic_s())
             if not self._delayed:
-                await self._wait(None)
+                await self._wait_for_earlier(None)
             else:
                 earliest_due_s, _, _ = self._delayed[0]  # of an outdated entry, perhaps: then nothing is queued
                 # at least for the allowed lateness, in which further keys become due
-                await self._wait(max(earliest_due_s - self._clock.monotonic_s(), self._lateness_max_s))
+                await self._wait_for_earlier(max(earliest_due_s - self._clock.monotonic_s(), self._lateness_max_s))
 
     def _release_until(self, now_s: float) -> None:
         """Queue the delayed keys that are due by `now_s`."""
@@ -151,7 +151,7 @@ class WorkQueue(Generic[K]):
         del due_at_s
         self.add(key)
 
-    async def _wait(self, delay_s: float | None) -> None:
+    async def _wait_for_earlier(self, delay_s: float | None) -> None:
         """Wait until an earlier due time is added, at most for `delay_s` (None for no limit)."""
         if delay_s is None:
             await self._earlier_due_time.wait()

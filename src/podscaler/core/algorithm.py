@@ -1,5 +1,4 @@
-"""Defines the autoscaling algorithms (current, v1.1) as tables of functions: a field for each stage in which they
-differ.
+"""Defines the autoscaling algorithms (current, v1.1) as records with a function for each stage in which they differ.
 
 `podscaler.core.model.settings` names the algorithm that applies; the stages of `podscaler.core.decide` call the
 functions of its Algorithm and do not compare its name. A new algorithm: a constant here, an entry of `_BY_NAME`, and

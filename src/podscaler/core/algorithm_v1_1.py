@@ -4,10 +4,10 @@
 
 Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a rescale it waits, 3 minutes before a
 scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it has no windows, no policies and no scaling to
-zero.
+zero. Its functions are the fields of `algorithm.V1_1`.
 
 A metric of pods with a target for their average, as annotations of Kubernetes 1.2 had it, is computed in the same way:
-ceil(sum of the values / target). The highest number of all metrics counts.
+ceil(sum of the values / target). The highest number of all metrics counts. Any other metric is an error of `propose`.
 
 Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
 1.5, and ceil(270 / 60) = 5.
@@ -59,11 +59,11 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
         raise MetricError(UNSUPPORTED_METRIC)
     if metric.resource != RESOURCE or metric.container:
         raise MetricError(UNSUPPORTED_METRIC)
-    grouped = per_pod.grouped_samples(metric, measurement, "", situation)
+    grouped = per_pod.grouped_samples(metric, measurement, situation)
     requests_milli = [pod_groups.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
-    samples = _samples(grouped, requests_milli, situation)
+    samples = _trace_samples(grouped, requests_milli, situation)
     _check_complete(grouped, samples)
-    reading, sum_pct = _reading(grouped, requests_milli, target, situation.tolerance)
+    reading, sum_pct = _utilization_reading(grouped, requests_milli, target, situation.tolerance)
     if reading.is_within_tolerance:
         replicas, outcome = situation.replicas, Outcome.WITHIN_TOLERANCE
     else:
@@ -71,25 +71,34 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
     current = MetricValueStatus(
         average_value=status_text.of_resource(RESOURCE, reading.average_milli), average_utilization=reading.current
     )
-    calculation = PerPod(samples, grouped.unlisted, reading.entries, reading, outcome=outcome)
+    calculation = PerPod(samples, grouped.unlisted, ready_pods=reading.entries, first=reading, outcome=outcome)
     return Proposal(replicas, current, calculation)
 
 
 def _propose_custom(metric: PodsMetric, target: Average, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a custom metric. Raises MetricError and IncompleteObservation as `propose`."""
-    grouped = per_pod.grouped_samples(metric, measurement, "", situation)
-    samples = _samples(grouped, None, situation)
+    grouped = per_pod.grouped_samples(metric, measurement, situation)
+    samples = _trace_samples(grouped, None, situation)
     _check_complete(grouped, samples)
     if not grouped.counted or target.milli <= 0:
         raise MetricError("no metrics returned matched known pods")
-    sum_milli, sample_count = sum(grouped.values_milli[index] or 0 for index in grouped.counted), len(grouped.counted)
+    sum_milli = sum(grouped.values_milli[index] or 0 for index in grouped.counted)  # counted pods have a value
+    sample_count = len(grouped.counted)
     average_milli = numbers.divide_toward_zero(sum_milli, sample_count)
     ratio = float(Fraction(sum_milli, sample_count * target.milli))
     is_within = situation.tolerance.allows(ratio)
-    reading = Reading(sum_milli, sample_count, None, average_milli, average_milli, ratio, is_within)
+    reading = Reading(
+        usage_milli=sum_milli,
+        entries=sample_count,
+        requests_milli=None,
+        current=average_milli,
+        average_milli=average_milli,
+        ratio=ratio,
+        is_within_tolerance=is_within,
+    )
     replicas = situation.replicas if is_within else min(_ceil(Fraction(sum_milli, target.milli)), numbers.INT32_MAX)
     outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
-    calculation = PerPod(samples, grouped.unlisted, sample_count, reading, outcome=outcome)
+    calculation = PerPod(samples, grouped.unlisted, ready_pods=sample_count, first=reading, outcome=outcome)
     return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(average_milli)), calculation)
 
 
@@ -101,7 +110,7 @@ def _check_complete(grouped: Grouped, samples: tuple[PodSample, ...]) -> None:
         raise MetricError(message, PerPod(samples, grouped.unlisted))
 
 
-def _reading(
+def _utilization_reading(
     grouped: Grouped, requests_milli: Sequence[int], target: Utilization, tolerance: Tolerance
 ) -> tuple[Reading, Fraction]:
     """The samples taken together, and the sum of the utilizations in percent. Raises MetricError."""
@@ -130,7 +139,9 @@ def _ceil(number: Fraction) -> int:
     return -(-number.numerator // number.denominator)
 
 
-def _samples(grouped: Grouped, requests_milli: Sequence[int] | None, situation: Situation) -> tuple[PodSample, ...]:
+def _trace_samples(
+    grouped: Grouped, requests_milli: Sequence[int] | None, situation: Situation
+) -> tuple[PodSample, ...]:
     """The pods for the trace; `requests_milli` has the request of each pod, None where requests are not used."""
     requests = requests_milli if requests_milli is not None else [None] * len(situation.pods)
     facts = zip(situation.pods, grouped.rules, grouped.values_milli, requests, strict=True)
@@ -165,6 +176,13 @@ def within_bounds(inputs: NormalisationInput) -> Normalised:
         result=limited_replicas,
     )
     step = Stabilization(
-        proposal, (), inputs.now_ns, None, highest=proposal, lowest=None, result=proposal, held_by=None
+        proposal=proposal,
+        recommendations=(),
+        down_cutoff=inputs.now_ns,
+        up_cutoff=None,
+        highest=proposal,
+        lowest=None,
+        result=proposal,
+        held_by=None,
     )
     return Normalised(Stabilized(inputs.prior_history.recommendations, READY_FOR_NEW_SCALE, step), limits)

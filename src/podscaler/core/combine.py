@@ -2,7 +2,8 @@
 
 `podscaler.core.decide` calls `evaluate` where the branch needs metrics; `podscaler.core.failure_responses` calls
 `combine_results` again for an autoscaler with a failure policy. Examples at 4 replicas: proposals 3 and 6 give 6; a
-failed metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more.
+failed metric and 6 give 6; a failed metric and 3 give no proposal, because the failed one might want more. What forbids
+a proposal is decided in `combine_results`.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """
@@ -61,7 +62,7 @@ def evaluate(
         combination = Combination(proposal=None, winner=None, error=failure.error)
         return MetricsEvaluation(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
-    results = _results(spec, observation, situation)
+    results = _metric_results(spec, observation, situation)
     combination = combine_results(results, scale.replicas)
     failed = combination.failed
     return MetricsEvaluation(
@@ -73,7 +74,7 @@ def evaluate(
     )
 
 
-def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
+def _metric_results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
     """The result of each metric of the spec, in its order."""
     measurements = observation.metrics
     results = []
@@ -97,26 +98,30 @@ def combine_results(results: Sequence[MetricResult], current: int, *, ignores_mi
         ignores_missing: whether the others may scale down without the metrics that have no proposal, as a failure
             policy can allow.
     """
-    winner = _winner(results)
-    largest = 0 if winner is None else results[winner].step.proposal or 0
     failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
-    missing_count = sum([metric_result.step.proposal is None for metric_result in results])
-    is_scale_down_forbidden = missing_count > 0 and not ignores_missing
-    is_forbidden = missing_count == len(results) or (largest < current and is_scale_down_forbidden)
-    return Combination(None if is_forbidden else largest, winner, failed, _error(results, failed))
+    error = _sync_error(results, failed)
+    largest, winner_index = _largest_proposal(results)
+    is_any_missing = any(metric_result.step.proposal is None for metric_result in results)
+    is_scale_down_forbidden = is_any_missing and not ignores_missing
+    if winner_index is None or (largest < current and is_scale_down_forbidden):
+        return Combination(proposal=None, winner=winner_index, failed=failed, error=error)
+    return Combination(proposal=largest, winner=winner_index, failed=failed, error=error)
 
 
-def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; None if there is none. As upstream, any later proposal replaces one of 0."""
-    largest, winner = 0, None
+def _largest_proposal(results: Sequence[MetricResult]) -> tuple[int, int | None]:
+    """The largest proposal and the index of its metric; 0 and None if no metric has a proposal.
+
+    As upstream, any later proposal replaces one of 0, also a negative one.
+    """
+    largest, winner_index = 0, None
     for index, metric_result in enumerate(results):
         proposal = metric_result.step.proposal
         if proposal is not None and (largest == 0 or proposal > largest):
-            largest, winner = proposal, index
-    return winner
+            largest, winner_index = proposal, index
+    return largest, winner_index
 
 
-def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
+def _sync_error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
     """The error of a sync about its failed metrics, given their indexes; empty if none failed."""
     first_failure = results[failed[0]].step.failure if failed else None
     if first_failure is None:

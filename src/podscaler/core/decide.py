@@ -5,7 +5,8 @@ explain`. Example: 4 replicas at 90 % of their requested CPU, with a target of 6
 branch (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's
 failure policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns
 where there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one
-that applies is used (`algorithm`).
+that applies is used (`algorithm`). A new stage: a call in `_by_metrics` or `_from_limits`, and its step in `Draft` and
+`Trace`.
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -54,14 +55,14 @@ def decide(
     if isinstance(scale, NoScale):
         return _without_scale(spec, observation, prior_history, now_ns, no_scale=scale, flags=flags)
     sync = _Sync(spec, observation, scale, now_ns, flags)
-    prior_history = history.with_first_recommendation(prior_history, scale.replicas, now_ns)
+    started_history = history.with_first_recommendation(prior_history, scale.replicas, now_ns)
     if sync.branch is Branch.METRICS:
-        return _by_metrics(sync, prior_history)
+        return _by_metrics(sync, started_history)
     if sync.branch is Branch.DISABLED:
-        return _disabled(sync, prior_history)
+        return _decide_disabled(sync, started_history)
     if sync.branch is Branch.ABOVE_MAXIMUM:
-        return settle.written(sync.draft(prior_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
-    return settle.written(sync.draft(prior_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
+        return settle.written(sync.draft(started_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
+    return settle.written(sync.draft(started_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
 
 
 class Demand(Fact, frozen=True, gc=False):
@@ -160,7 +161,7 @@ def _without_scale(
     )
 
 
-def _disabled(sync: _Sync, prior_history: History) -> Decision:
+def _decide_disabled(sync: _Sync, prior_history: History) -> Decision:
     """The decision about a target with zero replicas that this autoscaler must not scale up."""
     message = "scaling is disabled since the replica count of the target is zero"
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
@@ -173,13 +174,13 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     """The decision of a sync whose target is within its bounds: metrics, failure policy, normalisation."""
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
-    evaluation = combine.evaluate(
+    without_policy = combine.evaluate(
         spec, scale, sync.observation, now_ns=sync.now_ns, tolerance=tolerance, settings=sync.flags
     )
     policy_result = failure_responses.respond(
-        spec, evaluation, prior_history, current=scale.replicas, now_ns=sync.now_ns
+        spec, without_policy, prior_history, current=scale.replicas, now_ns=sync.now_ns
     )
-    evaluation, prior_history = policy_result.evaluation, policy_result.prior_history
+    evaluation, policy_history = policy_result.evaluation, policy_result.prior_history
     _set_scaling_active(sync.conditions, evaluation)
     parts = {
         "evaluation": evaluation,
@@ -192,15 +193,22 @@ def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     }
     proposal = evaluation.combination.proposal
     if proposal is None:
-        return settle.inconclusive(sync.draft(prior_history, scale.replicas, "", **parts))
+        return settle.inconclusive(sync.draft(policy_history, scale.replicas, "", **parts))
     proposed_replicas = max(proposal, 0)  # a proposal is negative after an overflow
     normalised = sync.algorithm.normalise(
-        NormalisationInput(spec, prior_history, proposed_replicas, scale.replicas, sync.now_ns, sync.flags)
+        NormalisationInput(
+            spec=spec,
+            prior_history=policy_history,
+            proposal=proposed_replicas,
+            current=scale.replicas,
+            now_ns=sync.now_ns,
+            settings=sync.flags,
+        )
     )
-    _set_normalised(sync.conditions, normalised)
-    prior_history = msgspec.structs.replace(prior_history, recommendations=normalised.stabilized.recommendations)
-    reason = _reason(proposed_replicas, scale.replicas, evaluation)
-    return _from_limits(sync, prior_history, reason, normalised, **parts)
+    _set_limit_conditions(sync.conditions, normalised)
+    new_history = msgspec.structs.replace(policy_history, recommendations=normalised.stabilized.recommendations)
+    reason = _rescale_reason(proposed_replicas, scale.replicas, evaluation)
+    return _from_limits(sync, new_history, reason, normalised, **parts)
 
 
 def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
@@ -210,7 +218,7 @@ def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: N
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
         desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
-    cooldown_step = _cooldown(sync, desired)
+    cooldown_step = _apply_cooldown(sync, desired)
     if cooldown_step is not None and cooldown_step.held is not None:
         desired = current
     draft = sync.draft(
@@ -226,19 +234,19 @@ def _from_limits(sync: _Sync, prior_history: History, reason: str, normalised: N
     return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now_ns)
 
 
-def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
+def _apply_cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     """The cooldown, None if there are no delays; while it runs, the condition AbleToScale is set to False."""
     cooldown_step = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
     if cooldown_step is None or not cooldown_step.is_running:
         return cooldown_step
     reason = cooldown.reason(cooldown_step)
-    sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
+    sync.conditions.restore(ABLE_TO_SCALE)  # earlier stages set it to True; its transition time is to stay
     sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])
     is_held = cooldown.holds(cooldown_step, desired, sync.scale.replicas)
     return msgspec.structs.replace(cooldown_step, held=desired) if is_held else cooldown_step
 
 
-def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
+def _set_limit_conditions(conditions: Conditions, normalised: Normalised) -> None:
     """Set the conditions AbleToScale and ScalingLimited by stabilization, rates and bounds."""
     limits = normalised.limits
     conditions.set(ABLE_TO_SCALE, "True", *normalised.stabilized.condition)
@@ -274,7 +282,7 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
         conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
 
 
-def _reason(proposed_replicas: int, current: int, evaluation: MetricsEvaluation) -> str:
+def _rescale_reason(proposed_replicas: int, current: int, evaluation: MetricsEvaluation) -> str:
     """The reason of a rescale, from before stabilization and limits; empty if the metrics want no change."""
     if proposed_replicas != current and FailureResponse.FALLBACK in evaluation.combination.responses:
         return FALLBACK

@@ -64,23 +64,19 @@ def respond(
     """
     policy = spec.failure_policy
     if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
-        prior_history = _without_last_proposals(prior_history)
+        cleared_history = _without_last_proposals(prior_history)
         if not policy.fault:
-            return PolicyResult(evaluation, prior_history)
-        return PolicyResult(
-            evaluation, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
-        )
-    if evaluation.results:
-        results = _with_last_proposals(spec, evaluation.results, prior_history, now_ns)
-        prior_history = _history_after(policy, evaluation.results, prior_history, now_ns)
-        evaluation = msgspec.structs.replace(
-            evaluation,
-            results=results,
-            combination=_combination(policy, results, prior_history, current=current, now_ns=now_ns),
-        )
-    responses = evaluation.combination.responses
-    warnings = tuple([warning(response.value, message(response, evaluation)) for response in responses])
-    return PolicyResult(evaluation, prior_history, warnings, _step(policy, prior_history))
+            return PolicyResult(evaluation, cleared_history)
+        invalid_step = FailurePolicyStep(fault=policy.fault)
+        return PolicyResult(evaluation, cleared_history, (warning(INVALID, policy.fault),), invalid_step)
+    if not evaluation.results:
+        return PolicyResult(evaluation, prior_history, step=_policy_step(policy, prior_history))
+    results = _with_last_proposals(spec, evaluation.results, prior_history, now_ns)
+    new_history = _history_after(policy, evaluation.results, prior_history, now_ns)
+    combination = _combination_by_policy(policy, results, new_history, current=current, now_ns=now_ns)
+    after_policy = msgspec.structs.replace(evaluation, results=results, combination=combination)
+    warnings = tuple([warning(response.value, message(response, after_policy)) for response in combination.responses])
+    return PolicyResult(after_policy, new_history, warnings, _policy_step(policy, new_history))
 
 
 def without_unread_since(prior_history: History) -> History:
@@ -125,11 +121,11 @@ def _with_last_proposals(
     if not policy.keep_last_ns:
         return tuple(results)
     last_proposals = _recent_proposals(policy, prior_history, now_ns)
-    triples = zip(results, spec.metrics, policy.identities, strict=True)
+    results_with_metrics = zip(results, spec.metrics, policy.identities, strict=True)
     return tuple(
         [
             _with_last_proposal(metric_result, metric, last_proposals.get(identity))
-            for metric_result, metric, identity in triples
+            for metric_result, metric, identity in results_with_metrics
         ]
     )
 
@@ -175,7 +171,7 @@ def _history_after(
     return msgspec.structs.replace(prior_history, last_proposals=latest, unread_since=unread_since_ns)
 
 
-def _combination(
+def _combination_by_policy(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     """The combination after the actions of the policy, given the results with the last proposals (rules 1 to 3)."""
@@ -200,7 +196,7 @@ def _combination(
     return msgspec.structs.replace(combination, responses=tuple(responses))
 
 
-def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
+def _policy_step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
     """The policy as it is recorded in the trace."""
     fallback = policy.fallback
     return FailurePolicyStep(

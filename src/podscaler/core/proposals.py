@@ -48,13 +48,13 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
     """
     if metric.fault:
         inner_prefix = metric.inner_prefix if metric.has_inner_fault else ""
-        return _failed(metric, metric.fault, inner_prefix, None)
+        return _failed_result(metric, metric.fault, inner_prefix, calculation=None)
     if measurement is None:
         raise IncompleteObservation("an answer is needed")
     try:
         proposal = algorithm.of(situation.settings).propose[type(metric)](metric, measurement, situation)
     except MetricError as error:
-        return _failed(metric, f"{metric.calculator_prefix}{error}", metric.inner_prefix, error.calculation)
+        return _failed_result(metric, f"{metric.calculator_prefix}{error}", metric.inner_prefix, error.calculation)
     target = _target_number(metric)
     query = measurement.query if isinstance(measurement, Values) else ""
     step = MetricStep(
@@ -74,7 +74,7 @@ def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
     return _STATUS_BY_TYPE[type(metric)](metric, current)
 
 
-def _failed(metric: Metric, message: str, inner_prefix: str, calculation: Calculation | None) -> MetricResult:
+def _failed_result(metric: Metric, message: str, inner_prefix: str, calculation: Calculation | None) -> MetricResult:
     """The result of a failed metric: `message` is the error, `inner_prefix` its further prefix in the sync's error."""
     failure = MetricFailure(metric.reason, message, f"{metric.outer_prefix}{inner_prefix}{message}")
     target, subject = _target_number(metric), metric.subject

@@ -3,7 +3,8 @@
 `podscaler.cli.commands.replay` calls `decisions`; `podscaler.cli.explain`, `podscaler.cli.diagnosis` and
 `podscaler.simulation.evaluation` use a Replay line by line; `podscaler.controller` stores histories with
 `write_history` and `read_history`. Histories and selectors are kept from line to line for each autoscaler, as in a
-controller; a line that has its own replaces them.
+controller; a line that has its own replaces them. A new recorded fact: a field in `podscaler.api.typed.recording`, read
+in `_recorded_observation`.
 
 Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
 decoded once, in bounded caches.
@@ -36,6 +37,7 @@ from podscaler.core.model.trace import Trace
 
 CACHED_PODS = 20_000
 CACHED_SPECS = 5_000
+"""The highest numbers of decoded pods and of specs in the caches; a full cache is emptied."""
 NO_FLAGS: Mapping[str, Any] = {}
 
 _POD = msgspec.json.Decoder(pods.Pod)
@@ -161,10 +163,10 @@ class Replay:
             if line.hpa is None:
                 self._forget(line.deleted)
                 return None
-            spec = self._spec(line.hpa)
-            self._advance(spec.key, now_ns)
+            spec = self._parsed_spec(line.hpa)
+            self._set_latest_sync(spec.key, now_ns)
             return RecordedSync(
-                line, spec, self._observation(line, line.hpa, spec), self._prior_history(line, spec), now_ns
+                line, spec, self._recorded_observation(line, line.hpa, spec), self._prior_history(line, spec), now_ns
             )
         except (ValueError, msgspec.DecodeError) as error:
             raise RecordingError(str(error)) from None
@@ -176,7 +178,7 @@ class Replay:
         """
         try:
             decision = decide.decide(sync.spec, sync.observation, sync.prior_history, sync.now_ns, self.settings)
-            decision = _settled(decision, sync)
+            decision = _after_writes(decision, sync)
         except ValueError as error:
             raise RecordingError(str(error)) from None
         self._histories[sync.spec.key] = decision.history
@@ -190,7 +192,7 @@ class Replay:
         self._latest_sync_at.pop(key, None)
         self._selectors.forget(key)
 
-    def _advance(self, key: str, now_ns: int) -> None:
+    def _set_latest_sync(self, key: str, now_ns: int) -> None:
         """Note the instant of a sync. Raises RecordingError if it is before the autoscaler's previous one."""
         if now_ns < self._latest_sync_at.get(key, now_ns):
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
@@ -202,14 +204,14 @@ class Replay:
             return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
 
-    def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
+    def _recorded_observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
         """The observation of a recorded sync."""
         return Observation(
-            scale=self._scale(line, spec),
+            scale=self._recorded_scale(line, spec),
             status=hpa.status,
             generation=hpa.metadata.generation,
-            pods=[self._pod(bytes(pod_json)) for pod_json in line.pods or ()],
-            metrics=self._measurements(line, spec),
+            pods=[self._parsed_pod(bytes(pod_json)) for pod_json in line.pods or ()],
+            metrics=self._recorded_measurements(line, spec),
             neighbours=self._neighbours(line, spec),
             is_registered=not line.gone,
         )
@@ -220,7 +222,7 @@ class Replay:
             return RecordedNeighbours(line.neighbours)
         return self._selectors.namespace(spec.namespace)
 
-    def _scale(self, line: RecordingLine, spec: Spec) -> observation.Scale | observation.Failure:
+    def _recorded_scale(self, line: RecordingLine, spec: Spec) -> observation.Scale | observation.Failure:
         """The recorded scale, or the failure to read it. Raises RecordingError if the line has neither."""
         if line.scale is not None:
             return api_conversion.scale(line.scale)
@@ -228,21 +230,21 @@ class Replay:
             return observation.Failure("")  # the target is wrong, so that no scale was read; the text is not used
         raise RecordingError("`scale` is missing")
 
-    def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
+    def _parsed_spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
         """The spec of a recorded autoscaler; equal JSON is parsed once."""
         name, namespace, spec_json = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
         annotations = failure_policy.policy_annotations(hpa.metadata.annotations or {})
         key = namespace, name, spec_json, tuple(sorted(annotations.items()))
         spec = self._specs.get(key)
         if spec is None:
-            wire, version = _SPEC.decode(spec_json), self.settings.emulation
-            spec = specs.parse(namespace, name, wire, version, annotations=annotations)
+            api_spec, version = _SPEC.decode(spec_json), self.settings.emulation
+            spec = specs.parse(namespace, name, api_spec, version, annotations=annotations)
             if len(self._specs) >= CACHED_SPECS:
                 self._specs.clear()
             self._specs[key] = spec
         return spec
 
-    def _pod(self, pod_json: bytes) -> Pod:
+    def _parsed_pod(self, pod_json: bytes) -> Pod:
         """A recorded pod; equal JSON is parsed once."""
         pod = self._pods.get(pod_json)
         if pod is None:
@@ -252,12 +254,14 @@ class Replay:
             self._pods[pod_json] = pod
         return pod
 
-    def _measurements(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
+    def _recorded_measurements(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
         """The measurements of the recorded responses; those beyond the metrics of the spec are ignored."""
         responses = zip(spec.metrics, line.metrics or (), strict=False)
-        return [None if response is None else self._measurement(metric, response) for metric, response in responses]
+        return [
+            None if response is None else self._recorded_measurement(metric, response) for metric, response in responses
+        ]
 
-    def _measurement(self, metric: Metric, response: recording.RecordedResponse) -> Measurement:
+    def _recorded_measurement(self, metric: Metric, response: recording.RecordedResponse) -> Measurement:
         """The recorded response to a metric query, in the form that the metric's type needs. Raises RecordingError."""
         version = self.settings.emulation
         if isinstance(response, meta.Status):
@@ -271,18 +275,18 @@ class Replay:
         return samples.of_values(response, version)
 
 
-def _settled(decision: Decision, sync: RecordedSync) -> Decision:
+def _after_writes(decision: Decision, sync: RecordedSync) -> Decision:
     """The decision after the recorded writes. Raises ValueError for a time that cannot be read."""
     line = sync.line
     if decision.draft is not None and (line.scale_update or line.scaled_at):
         scaled_at = instants.parse(line.scaled_at) if line.scaled_at else None
-        decision = _scaled(decision.draft, line.scale_update or (), sync.now_ns, scaled_at)
+        decision = _after_scale_writes(decision.draft, line.scale_update or (), sync.now_ns, scaled_at)
     if line.status_update is not None:
         decision = settle.unreported(decision, sync.observation.status, sync.spec.name, line.status_update.message)
     return decision
 
 
-def _scaled(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: int | None) -> Decision:
+def _after_scale_writes(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: int | None) -> Decision:
     """The decision after the responses to its attempts to update the scale; further attempts succeed."""
     attempt_ns = now_ns
     for attempt in range(settle.MAX_WRITE_ATTEMPTS):
@@ -291,7 +295,7 @@ def _scaled(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: i
             break
         if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(api_conversion.failure(response)):
             return settle.refused(draft, attempt_ns if scaled_at is None else scaled_at, response.message)
-        attempt_ns += settle.WRITE_RETRY_DELAY_NS
+        attempt_ns += settle.WRITE_RETRY_DELAY_NS  # a conflict, after which the write is tried again
     return settle.written(draft, attempt_ns if scaled_at is None else scaled_at)
 
 
@@ -327,22 +331,22 @@ def write_history(history: History) -> recording.RecordedHistory:
     )
 
 
-def read_history(wire: recording.RecordedHistory) -> History:
+def read_history(recorded: recording.RecordedHistory) -> History:
     """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
     recommendations = [
         Recommendation(recommendation.replicas, instants.parse(recommendation.time))
-        for recommendation in wire.recommendations
+        for recommendation in recorded.recommendations
     ]
     last_proposals = [
         LastProposal(proposal.metric, proposal.replicas, instants.parse(proposal.time), proposal.current)
-        for proposal in wire.last_proposals
+        for proposal in recorded.last_proposals
     ]
     return History(
         tuple(recommendations),
-        tuple([_read_event(scale_up) for scale_up in wire.scale_ups]),
-        tuple([_read_event(scale_down) for scale_down in wire.scale_downs]),
+        tuple([_read_event(scale_up) for scale_up in recorded.scale_ups]),
+        tuple([_read_event(scale_down) for scale_down in recorded.scale_downs]),
         tuple(last_proposals),
-        instants.parse(wire.unread_since) if wire.unread_since else None,
+        instants.parse(recorded.unread_since) if recorded.unread_since else None,
     )
 
 
@@ -350,5 +354,5 @@ def _written_event(event: ScaleEvent) -> recording.RecordedScaleEvent:
     return recording.RecordedScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
 
 
-def _read_event(wire: recording.RecordedScaleEvent) -> ScaleEvent:
-    return ScaleEvent(wire.change, instants.parse(wire.time), wire.outdated)
+def _read_event(recorded: recording.RecordedScaleEvent) -> ScaleEvent:
+    return ScaleEvent(recorded.change, instants.parse(recorded.time), recorded.outdated)

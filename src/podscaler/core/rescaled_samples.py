@@ -40,12 +40,12 @@ def lowest_and_highest(
         return None
     lowest, highest = [], []
     for measurement, our_metric, their_metric in zip(measurements, our_metrics, their_metrics, strict=True):
-        factors = _factors(our_metric, their_metric)
+        factors = _scale_factors(our_metric, their_metric)
         if factors is None or measurement is None or isinstance(measurement, Failure):
             return None
         lowest_factor, highest_factor = factors
-        lowest.append(_scaled(measurement, lowest_factor))
-        highest.append(_scaled(measurement, highest_factor))
+        lowest.append(_scaled_measurement(measurement, lowest_factor))
+        highest.append(_scaled_measurement(measurement, highest_factor))
     return _with_measurements(observation, lowest), _with_measurements(observation, highest)
 
 
@@ -53,9 +53,9 @@ def _with_measurements(observation: Observation, measurements: Sequence[Measurem
     return msgspec.structs.replace(observation, metrics=tuple(measurements))
 
 
-def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> ValueRange | None:
+def _scale_factors(our_metric: MetricStatus, their_metric: MetricStatus) -> ValueRange | None:
     """The lowest and the highest factor from our value to theirs; None if the metrics or values have no ratio."""
-    our_value, their_value = _current(our_metric), _current(their_metric)
+    our_value, their_value = _current_value(our_metric), _current_value(their_metric)
     if our_metric.type != their_metric.type or our_value is None or their_value is None:
         return None
     our_range, their_range = _exact_range(our_value), _exact_range(their_value)
@@ -65,7 +65,7 @@ def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> ValueRange
     return None if our_lowest <= 0 else (their_lowest / our_highest, their_highest / our_lowest)
 
 
-def _current(metric: MetricStatus) -> MetricValueStatus | None:
+def _current_value(metric: MetricStatus) -> MetricValueStatus | None:
     """The value in a metric's status; None for a type that is not known."""
     for typed_status in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
         if typed_status is not None:
@@ -85,7 +85,7 @@ def _exact_range(reported: MetricValueStatus) -> ValueRange | None:
     return Fraction(milli), Fraction(milli + 1)
 
 
-def _scaled(measurement: PodSamples | Values, factor: Fraction) -> Measurement:
+def _scaled_measurement(measurement: PodSamples | Values, factor: Fraction) -> Measurement:
     """The measurement with each value multiplied."""
     if isinstance(measurement, Values):
         values_milli = [round(value_milli * factor) for value_milli in measurement.values_milli]

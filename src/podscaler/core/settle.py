@@ -2,7 +2,8 @@
 
 `podscaler.core.decide` calls `written` as if the scale were written at once, and `unscaled` or `inconclusive` where
 nothing is written. The controller, after the real write, calls `written` with its instant or `refused` with its error:
-both return the whole decision anew. `unreported` is for a status that could not be written afterwards.
+both return the whole decision anew. `unreported` is for a status that could not be written afterwards. A new field of
+Decision that depends on the write is set in `written` and `refused`.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 10.2 and 11 to 13), 10 (Scale-event history), 11.1 (Setting
 status).
@@ -43,9 +44,9 @@ def written(draft: Draft, written_at: int) -> Decision:
     scaled_to_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
     _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, scaled_to_zero=scaled_to_zero)
     event = AutoscalerEvent("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
-    status = _status(draft, desired, conditions.as_tuple(), scaled_at=written_at)
+    status = _new_status(draft, desired, conditions.as_tuple(), scaled_at=written_at)
     return msgspec.structs.replace(
-        _decision(draft, desired, status, event, write=Write(desired, written_at)),
+        _decision_without_write(draft, desired, status, event, write=Write(desired, written_at)),
         replicas=desired,
         history=with_change(spec, draft.prior_history, desired - current, written_at),
         action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
@@ -59,9 +60,9 @@ def refused(draft: Draft, attempted_at: int, error: str) -> Decision:
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     event = warning("FailedRescale", f"New size: {draft.desired}; reason: {draft.reason}; error: {error}")
-    status = _status(draft, draft.observation.status.desired_replicas, conditions.as_tuple())
+    status = _new_status(draft, draft.observation.status.desired_replicas, conditions.as_tuple())
     full_error = f"failed to rescale {draft.spec.reference}: {error}"
-    decision = _decision(
+    decision = _decision_without_write(
         draft, draft.desired, status, event, write=Write(draft.desired, attempted_at, error), error=full_error
     )
     return msgspec.structs.replace(decision, error_kind=ErrorKind.INTERNAL, draft=draft)
@@ -70,7 +71,7 @@ def refused(draft: Draft, attempted_at: int, error: str) -> Decision:
 def unscaled(draft: Draft) -> Decision:
     """The decision that leaves the scale as it is: the metrics call for no change, or scaling is disabled."""
     replicas = draft.scale.replicas
-    return _decision(draft, replicas, _status(draft, replicas, draft.conditions))
+    return _decision_without_write(draft, replicas, _new_status(draft, replicas, draft.conditions))
 
 
 def inconclusive(draft: Draft) -> Decision:
@@ -78,11 +79,11 @@ def inconclusive(draft: Draft) -> Decision:
     error = _partial_error(draft)
     prefix = f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: "
     event = AutoscalerEvent("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
-    status = _status(draft, draft.observation.status.desired_replicas, draft.conditions)
-    return _decision(draft, None, status, event, error=f"{prefix}{error}")
+    status = _new_status(draft, draft.observation.status.desired_replicas, draft.conditions)
+    return _decision_without_write(draft, None, status, event, error=f"{prefix}{error}")
 
 
-def _decision(
+def _decision_without_write(
     draft: Draft,
     desired: int | None,
     status: HorizontalPodAutoscalerStatus,
@@ -158,7 +159,7 @@ def _error_kind(draft: Draft) -> ErrorKind:
     return ErrorKind.SPEC if draft.evaluation.is_spec_error else ErrorKind.INTERNAL
 
 
-def _status(
+def _new_status(
     draft: Draft, desired: int, conditions: Sequence[Condition], scaled_at: int | None = None
 ) -> HorizontalPodAutoscalerStatus:
     """The status that the decision reports."""

@@ -22,11 +22,11 @@ _PLACEHOLDER_UID = "00000000-0000-0000-0000-000000000000"
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
     """The record of a kind, and that one of its versions; None for one that the API server does not have."""
-    return _records().get((api_version, kind))
+    return _records_by_type().get((api_version, kind))
 
 
 @cache
-def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
+def _records_by_type() -> dict[tuple[str, str], tuple[Resource, Version]]:
     """(apiVersion, kind) -> the record and the version, for all stored kinds and the old versions of autoscalers."""
     records = {}
     for resource in hpa_removed_versions.with_removed_versions(catalog.RESOURCES):

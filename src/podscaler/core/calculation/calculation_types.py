@@ -1,7 +1,7 @@
 """Defines the inputs and the results of the calculators of metrics: Situation, Tolerance, Proposal, MetricError.
 
 `podscaler.core.combine` makes the Situation of a sync and passes it to the calculator of each metric, which returns a
-Proposal or raises a MetricError.
+Proposal or raises a MetricError. A new fact for all calculators is a field of Situation.
 
 Source: docs/spec/decision.md 5 (Tolerance).
 """

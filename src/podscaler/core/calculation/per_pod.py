@@ -1,6 +1,7 @@
 """Proposals from a metric that has a value for each pod: Resource, ContainerResource and Pods metrics.
 
-Called by `podscaler.core.algorithm`. Theory of operation:
+Called by `podscaler.core.algorithm`. A new type of target: a gauge, which `propose_resource` or `propose_pods` makes.
+Theory of operation:
 
 1. Pods are grouped (`podscaler.core.calculation.pod_groups`), and the samples that count are compared with the target:
    the first reading.
@@ -28,18 +29,18 @@ from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
 
 NOTHING_RECEIVED = "did not receive metrics for targeted pods (pods might be unready)"
 
-Filled = Mapping[int, int]
+_AssumedValues = Mapping[int, int]
 """The values assumed for pods without a usable sample, by index, in thousandths."""
 
-_NOT_FILLED: Filled = {}
+_NONE_ASSUMED: _AssumedValues = {}
 
 
 def propose_resource(metric: ResourceMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Resource or ContainerResource metric. Raises MetricError, and as `grouped_samples`."""
-    grouped = grouped_samples(metric, measurement, metric.resource, situation)
+    grouped = grouped_samples(metric, measurement, situation, readiness_resource=metric.resource)
     gauge: _AverageGauge | _UtilizationGauge
     if isinstance(metric.target, Utilization):
-        gauge = _UtilizationGauge(metric.target.pct, _requests(metric, grouped, situation), situation.tolerance)
+        gauge = _UtilizationGauge(metric.target.pct, _requests_of_pods(metric, grouped, situation), situation.tolerance)
     else:
         gauge = _AverageGauge(metric.average_milli, situation.tolerance)
     replicas, calculation, first_reading = _calculate(gauge, grouped, situation)
@@ -50,22 +51,22 @@ def propose_resource(metric: ResourceMetric, measurement: Measurement, situation
 
 
 def grouped_samples(
-    metric: ResourceMetric | PodsMetric, measurement: Measurement, readiness_resource: str, situation: Situation
+    metric: ResourceMetric | PodsMetric, measurement: Measurement, situation: Situation, *, readiness_resource: str = ""
 ) -> Grouped:
     """The pods of the target, grouped by their samples of a metric; `podscaler.core.algorithm_v1_1` calls it, too.
 
     Args:
-        readiness_resource: the resource whose readiness rules apply: `cpu`; other texts, such as "", have none.
+        readiness_resource: the resource whose readiness rules apply; only `cpu` has such rules.
 
     Raises MetricError if the query failed, or no sample counts; IncompleteObservation for a measurement without pods.
     """
     api = "custom metrics API" if isinstance(metric, PodsMetric) else "resource metrics API"
-    return _grouped(_samples(measurement, metric.query_prefix, api), readiness_resource, situation)
+    return _nonempty_groups(_received_samples(measurement, metric.query_prefix, api), readiness_resource, situation)
 
 
 def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Pods metric. Raises as `propose_resource`."""
-    grouped = grouped_samples(metric, measurement, "", situation)
+    grouped = grouped_samples(metric, measurement, situation)
     gauge = _AverageGauge(metric.average_milli, situation.tolerance)
     replicas, calculation, first_reading = _calculate(gauge, grouped, situation)
     return Proposal(
@@ -73,7 +74,7 @@ def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situat
     )
 
 
-def _samples(measurement: Measurement, query_prefix: str, api: str) -> Mapping[str, Sample]:
+def _received_samples(measurement: Measurement, query_prefix: str, api: str) -> Mapping[str, Sample]:
     """The samples by pod. Raises MetricError with upstream's message if there are none; IncompleteObservation."""
     if isinstance(measurement, Failure):
         raise MetricError(f"{query_prefix}unable to fetch metrics from {api}: {measurement.message}")
@@ -84,22 +85,22 @@ def _samples(measurement: Measurement, query_prefix: str, api: str) -> Mapping[s
     return measurement.samples
 
 
-def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
+def _nonempty_groups(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
     """The samples in groups: counted, ignored, missing. Raises MetricError if no sample can be counted."""
     if not situation.pods:
         raise MetricError(NO_PODS)
     grouped = pod_groups.grouped(samples, resource, situation)
     if not grouped.counted and not grouped.unlisted:
-        raise MetricError(NOTHING_RECEIVED, PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation)))
+        raise MetricError(NOTHING_RECEIVED, PerPod(_trace_samples(grouped, None, _NONE_ASSUMED, situation)))
     return grouped
 
 
-def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) -> list[int]:
+def _requests_of_pods(metric: ResourceMetric, grouped: Grouped, situation: Situation) -> list[int]:
     """The request of every pod of the target in thousandths, also of those that do not count. Raises MetricError."""
     try:
         return pod_groups.requests_milli(metric.resource, metric.container, situation)
     except MetricError as error:
-        error.calculation = PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation), grouped.unlisted)
+        error.calculation = PerPod(_trace_samples(grouped, None, _NONE_ASSUMED, situation), grouped.unlisted)
         raise
 
 
@@ -111,10 +112,10 @@ class _UtilizationGauge:
         self.requests_milli = requests_milli
         self._tolerance = tolerance
 
-    def read(self, grouped: Grouped, filled: Filled) -> Reading:
+    def read(self, grouped: Grouped, assumed_milli: _AssumedValues) -> Reading:
         """Usage in percent of the requests, in Go's integer arithmetic. Raises MetricError if nothing is requested."""
-        members = [*grouped.counted, *filled]
-        usage_milli = numbers.wrap64(_counted_milli(grouped) + sum(filled.values()))
+        members = [*grouped.counted, *assumed_milli]
+        usage_milli = numbers.wrap64(_counted_milli(grouped) + sum(assumed_milli.values()))
         member_requests_milli = self.requests_milli
         if len(members) < len(member_requests_milli):  # mostly all pods are members: no copy then
             member_requests_milli = [member_requests_milli[index] for index in members]
@@ -126,7 +127,15 @@ class _UtilizationGauge:
         average_milli = numbers.divide_toward_zero(usage_milli, len(members))
         ratio = numbers.divide(float(current_pct), float(self._target_pct))
         is_within = self._tolerance.allows(ratio)
-        return Reading(usage_milli, len(members), requests_milli, current_pct, average_milli, ratio, is_within)
+        return Reading(
+            usage_milli=usage_milli,
+            entries=len(members),
+            requests_milli=requests_milli,
+            current=current_pct,
+            average_milli=average_milli,
+            ratio=ratio,
+            is_within_tolerance=is_within,
+        )
 
     def on_target(self, index: int) -> int:
         """The usage of a pod that is on target, or at its request if the target is lower, as upstream assumes."""
@@ -137,21 +146,29 @@ class _UtilizationGauge:
 class _AverageGauge:
     """Measures the amount for each sample, those of unlisted pods included, as upstream."""
 
-    requests_milli: list[int] | None = None
+    requests_milli: list[int] | None = None  # an average needs no requests
 
     def __init__(self, target_milli: int, tolerance: Tolerance) -> None:
         self._target_milli = target_milli
         self._tolerance = tolerance
 
-    def read(self, grouped: Grouped, filled: Filled) -> Reading:
+    def read(self, grouped: Grouped, assumed_milli: _AssumedValues) -> Reading:
         """The average value of a pod; samples of pods that are not listed count too."""
         unlisted_milli = sum([sample.value_milli for sample in grouped.unlisted])
-        usage_milli = numbers.wrap64(_counted_milli(grouped) + unlisted_milli + sum(filled.values()))
-        sample_count = len(grouped.counted) + len(grouped.unlisted) + len(filled)
+        usage_milli = numbers.wrap64(_counted_milli(grouped) + unlisted_milli + sum(assumed_milli.values()))
+        sample_count = len(grouped.counted) + len(grouped.unlisted) + len(assumed_milli)
         average_milli = numbers.divide_toward_zero(usage_milli, sample_count)
         ratio = numbers.divide(float(average_milli), float(self._target_milli))
         is_within = self._tolerance.allows(ratio)
-        return Reading(usage_milli, sample_count, None, average_milli, average_milli, ratio, is_within)
+        return Reading(
+            usage_milli=usage_milli,
+            entries=sample_count,
+            requests_milli=None,
+            current=average_milli,
+            average_milli=average_milli,
+            ratio=ratio,
+            is_within_tolerance=is_within,
+        )
 
     def on_target(self, index: int) -> int:
         """The usage of a pod that is on target."""
@@ -181,19 +198,21 @@ class _SecondResult(NamedTuple):
 
 def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[int, PerPod, Reading]:
     """The replicas, the calculation, and the first reading, which the status reports. Raises MetricError."""
-    filled = _NOT_FILLED
+    assumed_milli = _NONE_ASSUMED
     try:
-        first_reading = gauge.read(grouped, _NOT_FILLED)
+        first_reading = gauge.read(grouped, _NONE_ASSUMED)
         includes_unready = bool(grouped.unready) and first_reading.ratio > 1.0
         if includes_unready or grouped.missing:
-            filled = _filled(gauge, grouped, first_reading.ratio, includes_unready=includes_unready)
-            second_result = _with_filled(first_reading, gauge.read(grouped, filled), grouped, filled, situation)
+            assumed_milli = _assumed_values(gauge, grouped, first_reading.ratio, includes_unready=includes_unready)
+            second_result = _by_second_reading(
+                first_reading, gauge.read(grouped, assumed_milli), grouped, assumed_milli, situation
+            )
         else:
             second_result = None
     except MetricError as error:
-        error.calculation = PerPod(_pod_samples(grouped, gauge, filled, situation), grouped.unlisted)
+        error.calculation = PerPod(_trace_samples(grouped, gauge, assumed_milli, situation), grouped.unlisted)
         raise
-    samples = _pod_samples(grouped, gauge, filled, situation)
+    samples = _trace_samples(grouped, gauge, assumed_milli, situation)
     ready_pods = len(grouped.counted)
     if second_result is not None:
         calculation = PerPod(
@@ -214,35 +233,37 @@ def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[i
     return replicas, PerPod(samples, grouped.unlisted, ready_pods, first_reading, outcome=outcome), first_reading
 
 
-def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: bool) -> Filled:
+def _assumed_values(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: bool) -> _AssumedValues:
     """The assumed values that damp the change: on target before a scale-down, 0 before a scale-up."""
-    filled: dict[int, int] = {}
+    assumed_milli: dict[int, int] = {}
     if ratio < 1.0:
-        filled = {index: gauge.on_target(index) for index in grouped.missing}
+        assumed_milli = {index: gauge.on_target(index) for index in grouped.missing}
     elif ratio > 1.0:
-        filled = dict.fromkeys(grouped.missing, 0)
+        assumed_milli = dict.fromkeys(grouped.missing, 0)
     if includes_unready:
-        filled.update(dict.fromkeys(grouped.unready, 0))
-    return filled
+        assumed_milli.update(dict.fromkeys(grouped.unready, 0))
+    return assumed_milli
 
 
-def _with_filled(
-    first_reading: Reading, second_reading: Reading, grouped: Grouped, filled: Filled, situation: Situation
+def _by_second_reading(
+    first: Reading, second: Reading, grouped: Grouped, assumed_milli: _AssumedValues, situation: Situation
 ) -> _SecondResult:
-    """The result of the second reading, which has values assumed for the pods in `filled` (rule 3)."""
-    pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(filled)
+    """The result of `second`, which has values assumed for the pods in `assumed_milli` (rule 3)."""
+    pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(assumed_milli)
     current = situation.replicas
-    if second_reading.is_within_tolerance:
-        return _SecondResult(second_reading, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
-    if (first_reading.ratio < 1.0 < second_reading.ratio) or (second_reading.ratio < 1.0 < first_reading.ratio):
-        return _SecondResult(second_reading, current, pods_counted, Outcome.DIRECTION_REVERSED)
-    replicas = situation.settings.emulation.ceil_int32(second_reading.ratio * float(pods_counted))
-    if (second_reading.ratio < 1.0 and replicas > current) or (second_reading.ratio > 1.0 and replicas < current):
-        return _SecondResult(second_reading, current, pods_counted, Outcome.WRONG_DIRECTION)
-    return _SecondResult(second_reading, replicas, pods_counted, Outcome.REFILLED)
+    if second.is_within_tolerance:
+        return _SecondResult(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
+    if (first.ratio < 1.0 < second.ratio) or (second.ratio < 1.0 < first.ratio):
+        return _SecondResult(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
+    replicas = situation.settings.emulation.ceil_int32(second.ratio * float(pods_counted))
+    if (second.ratio < 1.0 and replicas > current) or (second.ratio > 1.0 and replicas < current):
+        return _SecondResult(second, current, pods_counted, Outcome.WRONG_DIRECTION)
+    return _SecondResult(second, replicas, pods_counted, Outcome.REFILLED)
 
 
-def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:
+def _trace_samples(
+    grouped: Grouped, gauge: _Gauge | None, assumed_milli: _AssumedValues, situation: Situation
+) -> tuple[PodSample, ...]:
     """The pods of the target for the trace, in list order; `gauge` None: requests are not used."""
     requests_milli = gauge.requests_milli if gauge else None
     return tuple(
@@ -253,6 +274,6 @@ def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situati
             grouped.rules,
             grouped.values_milli,
             requests_milli or itertools.repeat(None),
-            map(filled.get, itertools.count()) if filled else itertools.repeat(None),
+            map(assumed_milli.get, itertools.count()) if assumed_milli else itertools.repeat(None),
         )
     )

@@ -2,7 +2,7 @@
 
 Called by the calculators. The first rule that matches a pod decides its group: a pod being deleted is ignored, one
 without a sample is missing, and one that is still starting is unready for a CPU metric. A new rule: a member of
-`podscaler.core.model.trace.PodRule` with its group, and a line in `_rule` or `_cpu_rule`.
+`podscaler.core.model.trace.PodRule` with its group, and a line in `_general_rule` or `_cpu_rule`.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -40,11 +40,11 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
     pods = pod_list.of(situation.pods)
     pod_samples = list(map(samples.get, pods.names))
-    rules = _rules(pods, pod_samples, resource, situation)
+    rules = _pod_rules(pods, pod_samples, resource, situation)
     values_milli = [None if sample is None else sample.value_milli for sample in pod_samples]
     sampled_pods = len(values_milli) - values_milli.count(None)
     unlisted = _unlisted(samples, situation) if len(samples) > sampled_pods else ()
-    if rules.count(PodRule.HAS_SAMPLE) == len(rules):
+    if rules.count(PodRule.HAS_SAMPLE) == len(rules):  # mostly so: no pass over the pods for each group then
         return Grouped(rules, values_milli, list(range(len(rules))), [], [], unlisted)
     counted, unready, missing = [
         [index for index, rule in enumerate(rules) if rule.group is group]
@@ -53,7 +53,9 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     return Grouped(rules, values_milli, counted, unready, missing, unlisted)
 
 
-def _rules(pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
+def _pod_rules(
+    pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation
+) -> list[PodRule]:
     """The rule for each pod, given its sample.
 
     Where the latest started of the pods is ready and past the initialization period, only the samples matter.
@@ -63,8 +65,8 @@ def _rules(pods: PodList, pod_samples: Sequence[Sample | None], resource: str, s
     if latest_start is not None and latest_start + starting_ns <= situation.now_ns:
         missing, counted = PodRule.NO_SAMPLE, PodRule.HAS_SAMPLE
         return [missing if sample is None else counted for sample in pod_samples]
-    rule_for = _cpu_rule if is_cpu else _rule
-    return [rule_for(pod, sample, situation) for pod, sample in zip(pods, pod_samples, strict=True)]
+    find_rule = _cpu_rule if is_cpu else _general_rule
+    return [find_rule(pod, sample, situation) for pod, sample in zip(pods, pod_samples, strict=True)]
 
 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
@@ -72,7 +74,7 @@ def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unli
     return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in pod_names)
 
 
-def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
+def _general_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
     """The rule of a pod for a metric that is not CPU; `sample` is None if it has none."""
     del situation
     if pod.is_deleting:
@@ -85,9 +87,9 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
-    """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load, as in `groupPods`."""
+    """As `_general_rule`, but samples of a starting pod do not count (`groupPods`): its CPU is no measure of load."""
     if sample is None or pod.is_deleting or pod.phase in WITHOUT_USAGE:
-        return _rule(pod, sample, situation)
+        return _general_rule(pod, sample, situation)
     if pod.ready is None:
         return PodRule.NO_READY_CONDITION
     if pod.started_at is None:

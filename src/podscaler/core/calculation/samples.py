@@ -1,7 +1,8 @@
 """Converts the lists that metrics APIs return into measurements: values in thousandths, by pod or in order.
 
-Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics. Example: a
-PodMetrics of the pod `web-1` with the usage `cpu: 250m` becomes {"web-1": Sample(250)}.
+Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics. Another metrics
+API: another function that returns PodSamples or Values. Example: a PodMetrics of the pod `web-1` with the usage `cpu:
+250m` becomes {"web-1": Sample(250)}.
 
 Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
@@ -28,7 +29,7 @@ def of_resource(
     """
     samples: dict[str, Sample] = {}
     for pod_metrics in response.items or ():
-        usage_milli = _usage(pod_metrics, resource, container, version)
+        usage_milli = _usage_milli(pod_metrics, resource, container, version)
         if usage_milli is not None:
             samples[pod_metrics.metadata.name] = Sample(
                 usage_milli, instants.parse_optional(pod_metrics.timestamp), duration.parse(pod_metrics.window)
@@ -36,24 +37,18 @@ def of_resource(
     return PodSamples(samples, is_empty=not response.items)
 
 
-def _usage(pod_metrics: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
+def _usage_milli(pod_metrics: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     """The usage of a container, or of the whole pod if `container` is empty; None if it was not measured."""
     if not container:
-        return _pod_usage(pod_metrics, resource, version)
-    found_container = next(
-        (
-            container_metrics
-            for container_metrics in pod_metrics.containers or ()
-            if container_metrics.name == container
-        ),
-        None,
-    )
-    if found_container is None or not found_container.usage or resource not in found_container.usage:
-        return None
-    return version.parse_milli(found_container.usage[resource])
+        return _pod_usage_milli(pod_metrics, resource, version)
+    for container_metrics in pod_metrics.containers or ():
+        if container_metrics.name == container:
+            quantity_text = (container_metrics.usage or {}).get(resource)
+            return None if quantity_text is None else version.parse_milli(quantity_text)
+    return None
 
 
-def _pod_usage(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
+def _pod_usage_milli(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
     """The sum over the containers of a pod; None if one of them was not measured."""
     if not pod_metrics.containers:
         return None
@@ -83,11 +78,11 @@ def of_values(
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
     items = response.items or ()
     return Values(
-        tuple(version.parse_milli(metric_value.value) for metric_value in items), _query(items[0]) if items else ""
+        tuple(version.parse_milli(metric_value.value) for metric_value in items), _query_of(items[0]) if items else ""
     )
 
 
-def _query(metric_value: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
+def _query_of(metric_value: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
     """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty if there is none."""
     labels = metric_value.metric_labels if isinstance(metric_value, metrics.ExternalMetricValue) else None
     return (labels or {}).get(QUERY_LABEL, "")

@@ -1,6 +1,7 @@
 """Finds the pods of the target, unless its selector is unusable or another autoscaler's selector matches them too.
 
-Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query.
+Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query. A new check is
+another failure of `find`, whose reason `decide` sets in ScalingActive.
 
 Source: docs/spec/decision.md 3.1 (Selector checks).
 """
@@ -38,26 +39,27 @@ class TargetPods(Fact, frozen=True, gc=False):
 def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings) -> TargetPods:
     """The pods of the observation that the scale's selector matches, or the first failure of the checks."""
     if not scale.selector:
-        return _failed(scale, "SelectorRequired", SELECTOR_REQUIRED)
+        return _failed_selection(scale, "SelectorRequired", SELECTOR_REQUIRED)
     try:
         selector = selectors.parse(scale.selector)
     except SelectorError as error:
         message = f"couldn't convert selector into a corresponding internal selector object: {error}"
-        return _failed(scale, "InvalidSelector", message)
+        return _failed_selection(scale, "InvalidSelector", message)
     if not observation.is_registered:
-        return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
+        return _failed_selection(scale, "", f"HPA {spec.key} was deleted during reconciliation")
     pods = pod_list.matching(observation.pods, selector)
     overlapping_keys = _overlapping_keys(spec, pods, observation, settings)
     if overlapping_keys:
         keys = tuple(sorted([spec.key, *overlapping_keys]))
         message = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
         failure = MetricFailure("AmbiguousSelector", message, message)
-        return TargetPods(selector, pods, Selection(scale.selector, len(pods), keys, failure))
+        return TargetPods(selector, pods, Selection(scale.selector, len(pods), overlapping=keys, failure=failure))
     return TargetPods(selector, pods, Selection(scale.selector, len(pods)))
 
 
-def _failed(scale: Scale, reason: str, message: str) -> TargetPods:
-    return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, message, message)))
+def _failed_selection(scale: Scale, reason: str, message: str) -> TargetPods:
+    failure = MetricFailure(reason, message, error=message)
+    return TargetPods(selector=None, pods=(), step=Selection(scale.selector, pods=0, failure=failure))
 
 
 def _overlapping_keys(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:

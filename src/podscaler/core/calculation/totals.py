@@ -1,7 +1,8 @@
 """Computes proposals from metrics that have one value for all pods: Object and External metrics.
 
 Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio: 150 on a target of 100 with 4
-ready pods gives 6. AverageValue targets divide the value: 150 with a target of 50 for each pod gives 3.
+ready pods gives 6. AverageValue targets divide the value: 150 with a target of 50 for each pod gives 3. Another type of
+target: a proposal function like `_total_proposal`, called by both propose functions.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target), 7.3 (Object metrics),
 7.4 (External metrics).
@@ -21,12 +22,12 @@ def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Si
     """The proposal of an Object metric. Raises MetricError, and IncompleteObservation for a measurement of pods."""
     usage_milli = _object_usage(metric, measurement)
     if isinstance(metric.target, Total):
-        return _of_total(usage_milli, metric.target.milli, situation)
+        return _total_proposal(usage_milli, metric.target.milli, situation)
     ceil_int32 = situation.settings.emulation.ceil_int32
     target_milli = metric.average_milli
     replicas = ceil_int32(numbers.divide(float(usage_milli), float(target_milli)))
     reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
-    return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
+    return _average_proposal(usage_milli, target_milli, replicas, reported_milli, situation)
 
 
 def propose_external(metric: ExternalMetric, measurement: Measurement, situation: Situation) -> Proposal:
@@ -36,14 +37,15 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
     """
     values_milli = _external_values(metric, measurement)
     if isinstance(metric.target, Total):
-        return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
+        return _total_proposal(_saturating_sum(values_milli), metric.target.milli, situation)
     usage_milli = _sum_until_negative(values_milli)
     target_milli = metric.average_milli
     replicas = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
-    reported_milli = numbers.INT64_MAX
-    if float(usage_milli) < 2.0**63:  # else the sum stopped at the largest int64
+    if float(usage_milli) < 2.0**63:
         reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
-    return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
+    else:  # the sum stopped at the largest int64
+        reported_milli = numbers.INT64_MAX
+    return _average_proposal(usage_milli, target_milli, replicas, reported_milli, situation)
 
 
 def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
@@ -94,7 +96,7 @@ def _sum_until_negative(values_milli: tuple[int, ...]) -> int:
     return total_milli
 
 
-def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Proposal:
+def _total_proposal(usage_milli: int, target_milli: int, situation: Situation) -> Proposal:
     """The proposal for a value that is compared whole: the ratio times the ready pods, or the ratio alone from zero."""
     ratio = numbers.divide(float(usage_milli), float(target_milli))
     is_within = situation.tolerance.allows(ratio)
@@ -120,7 +122,7 @@ def _ready_pods(situation: Situation) -> int:
     return pod_groups.count_ready(situation)
 
 
-def _of_average(
+def _average_proposal(
     usage_milli: int, target_milli: int, scaled_replicas: int, reported_milli: int, situation: Situation
 ) -> Proposal:
     """The proposal `scaled_replicas`, unless the value is close to the target times the replicas of the status."""

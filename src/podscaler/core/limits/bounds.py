@@ -1,7 +1,7 @@
 """Limits a count by its rate of change, and by the autoscaler's minimum and maximum.
 
 Called by `podscaler.core.limits.normalisation` after stabilization. Example without behavior: 15 wanted at 4 replicas,
-with at most 10, become 8, twice the current count.
+with at most 10, become 8, twice the current count. A new reason of ScalingLimited needs its message in MESSAGES.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior, points 3 to 5), 9.3 (Rates and bounds).
 """

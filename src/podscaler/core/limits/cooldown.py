@@ -1,6 +1,7 @@
 """Computes cooldowns: the delays after a rescale, before the next one in each direction.
 
-Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
+Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Other delays are
+the field `delays` of an Algorithm. Rules:
 
 1. A delay begins at `status.lastScaleTime`, in whole seconds, which outlives the controller and which scaling by hand
    does not change.
@@ -39,11 +40,12 @@ def of(delays: Delays, last_scale_time: str | None, now_ns: int) -> Cooldown | N
     if not last_scale_time:
         return Cooldown(delays.up_ns, delays.down_ns)
     scaled_at = instants.parse(last_scale_time)
-    up_until, down_until = (_end(scaled_at, delay_ns, now_ns) for delay_ns in (delays.up_ns, delays.down_ns))
+    up_until, down_until = (_delay_end(scaled_at, delay_ns, now_ns) for delay_ns in (delays.up_ns, delays.down_ns))
     return Cooldown(delays.up_ns, delays.down_ns, scaled_at, up_until, down_until)
 
 
-def _end(scaled_at: int, delay_ns: int, now_ns: int) -> int | None:
+def _delay_end(scaled_at: int, delay_ns: int, now_ns: int) -> int | None:
+    """The last instant of a delay; None if there is no delay, or it is over."""
     ends_at = scaled_at + delay_ns
     return ends_at if delay_ns and now_ns <= ends_at else None
 

@@ -1,6 +1,7 @@
 """Limits the proposed replicas by stabilization windows, rates and bounds ("normalises" them).
 
-Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
+Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`). A new limit of the
+current algorithm is a call in `by_windows`.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """

@@ -1,6 +1,6 @@
 """Computes the replica counts that scaling policies (`spec.behavior`) allow now, after the changes in their periods.
 
-Called by `podscaler.core.limits.bounds`.
+Called by `podscaler.core.limits.bounds`. A new type of policy is a case in `_policy_budget`.
 
 Worked examples: a scale-up of 900 % in 60 s allows 1, 10, 100, 1000 in successive minutes; a scale-down of 4 pods or
 10 %, whichever is more, allows 72 from 80; below 40 replicas the 4 pods are more.
@@ -50,28 +50,30 @@ class PolicyLimit(Fact, frozen=True, gc=False):
 
 def scale_up_limit(facts: PolicyFacts, current: int) -> PolicyLimit:
     """The highest count that the policies allow (`Min`: that of the strictest policy)."""
-    return _limit(facts.behavior.up, facts, current, sign=1)
+    return _policy_limit(facts.behavior.up, facts, current, sign=1)
 
 
 def scale_down_limit(facts: PolicyFacts, current: int) -> PolicyLimit:
     """The lowest count that the policies allow (`Min`: that of the strictest policy)."""
-    return _limit(facts.behavior.down, facts, current, sign=-1)
+    return _policy_limit(facts.behavior.down, facts, current, sign=-1)
 
 
-def _limit(rules: Rules, facts: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
+def _policy_limit(rules: Rules, facts: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
     """The limit in the direction of `sign` (1: up, -1: down)."""
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
-    budgets = tuple([_budget(policy, current, facts, sign=sign) for policy in rules.policies])
+    budgets = tuple([_policy_budget(policy, current, facts, sign=sign) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    is_strictest = rules.select_policy == "Min"
-    takes_lowest = is_strictest if sign > 0 else not is_strictest  # the strictest limit of a scale-down is the highest
-    # as upstream: without policies Min does not limit, and Max allows no change
-    limit = min(limits, default=numbers.INT32_MAX) if takes_lowest else max(limits, default=numbers.INT32_MIN)
-    return PolicyLimit(rules.select_policy, max(limit, current) if sign > 0 else min(limit, current), budgets)
+    is_up, takes_strictest = sign > 0, rules.select_policy == "Min"
+    # the defaults as upstream: without policies Min does not limit, and Max allows no change
+    if takes_strictest == is_up:  # the strictest limit of a scale-up is the lowest, that of a scale-down the highest
+        limit = min(limits, default=numbers.INT32_MAX)
+    else:
+        limit = max(limits, default=numbers.INT32_MIN)
+    return PolicyLimit(rules.select_policy, max(limit, current) if is_up else min(limit, current), budgets)
 
 
-def _budget(policy: Policy, current: int, facts: PolicyFacts, *, sign: int) -> PolicyBudget:
+def _policy_budget(policy: Policy, current: int, facts: PolicyFacts, *, sign: int) -> PolicyBudget:
     """What a policy allows in the direction of `sign` (1: up, -1: down) from the count at the start of its period."""
     cutoff = facts.now_ns - policy.period_ns
     added = history.change_since(facts.prior_history.scale_ups, cutoff)

@@ -1,6 +1,7 @@
 """Stabilizes a proposal by earlier recommendations: the highest of the down window, the lowest of the up window.
 
-Called by `podscaler.core.limits.normalisation`. Proposals are recorded as recommendations before they are limited.
+Called by `podscaler.core.limits.normalisation`. A new rule for windows is a function like `by_flag`, called there.
+Proposals are recorded as recommendations before they are limited.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
 [10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window of `by_behavior`, the proposal is 7,
@@ -59,7 +60,14 @@ def by_flag(recommendations: Recommendations, proposal: int, now_ns: int, settin
         history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
-            proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
+            proposal=proposal,
+            recommendations=recommendations,
+            down_cutoff=cutoff,
+            up_cutoff=None,
+            highest=highest,
+            lowest=None,
+            result=highest,
+            held_by=held_by,
         ),
     )
 
@@ -84,15 +92,24 @@ def by_behavior(
         if recommendation.at < up_cutoff and recommendation.at < down_cutoff:
             outdated_index = index
     stabilized_replicas, held_by = current, None
-    if stabilized_replicas < lowest:
+    if current < lowest:  # not also above the highest: the proposal is between the two
         stabilized_replicas, held_by = lowest, lowest_index
-    if stabilized_replicas > highest:
+    elif current > highest:
         stabilized_replicas, held_by = highest, highest_index
     condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
         history.with_recommendation(recommendations, Recommendation(proposal, now_ns), outdated_index),
         READY_FOR_NEW_SCALE if stabilized_replicas == proposal else condition,
-        Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, stabilized_replicas, held_by),
+        Stabilization(
+            proposal=proposal,
+            recommendations=recommendations,
+            down_cutoff=down_cutoff,
+            up_cutoff=up_cutoff,
+            highest=highest,
+            lowest=lowest,
+            result=stabilized_replicas,
+            held_by=held_by,
+        ),
     )
 
 

@@ -18,6 +18,7 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     """An autoscaler with all its metrics.
 
     Attributes:
+        wire: the typed API object.
         fault: why the annotation cannot be used, so that its metrics are absent; empty if it is usable, or there is
             none.
     """
@@ -26,25 +27,25 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def unchanged(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def unchanged(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler without a change: the current algorithm reads no annotations."""
-    return CompletedAutoscaler(wire)
+    return CompletedAutoscaler(hpa)
 
 
-def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def complete(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler with a Pods metric for each target in the annotation, behind the metrics of the spec."""
-    targets_json = (wire.metadata.annotations or {}).get(TARGETS)
+    targets_json = (hpa.metadata.annotations or {}).get(TARGETS)
     if targets_json is None:
-        return CompletedAutoscaler(wire)
+        return CompletedAutoscaler(hpa)
     try:
         targets = alpha_custom_metrics.parse_list(targets_json)
     except ValueError as error:
-        return CompletedAutoscaler(wire, f'metadata.annotations["{TARGETS}"] {error}')
+        return CompletedAutoscaler(hpa, f'metadata.annotations["{TARGETS}"] {error}')
     pods_metrics = []
     for target in targets:
         identifier = autoscaling.MetricIdentifier(name=target.name)
         average = autoscaling.MetricTarget(type="AverageValue", average_value=target.value)
         source = autoscaling.PodsMetricSource(metric=identifier, target=average)
         pods_metrics.append(autoscaling.MetricSpec(type="Pods", pods=source))
-    metrics = (*(wire.spec.metrics or ()), *pods_metrics)
-    return CompletedAutoscaler(msgspec.structs.replace(wire, spec=msgspec.structs.replace(wire.spec, metrics=metrics)))
+    metrics = (*(hpa.spec.metrics or ()), *pods_metrics)
+    return CompletedAutoscaler(msgspec.structs.replace(hpa, spec=msgspec.structs.replace(hpa.spec, metrics=metrics)))

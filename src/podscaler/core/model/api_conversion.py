@@ -1,8 +1,9 @@
 """Converts pods and scales of the API into the facts that a decision uses: quantities and times become numbers.
 
 Example: a container that requests `cpu: 250m` becomes ContainerRequests(requests_milli={"cpu": 250}). Called by the
-controller's caches, the replay and the lint rules, once for each object.
-`podscaler.core.calculation.samples` converts the lists of metrics APIs.
+controller's caches, the replay and the lint rules, once for each object. A new fact of pods: a field of
+`podscaler.core.model.observation.Pod`, filled in by `pod`. `podscaler.core.calculation.samples` converts the lists of
+metrics APIs.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -22,29 +23,29 @@ Requests = dict[str, Quantity]
 _NO_REQUESTS: Mapping[str, str] = {}
 
 
-def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
+def pod(api_pod: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
-    readiness = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
-    containers = tuple(_container_requests(container, version) for container in _counted_containers(wire.spec))
+    readiness = next((condition for condition in api_pod.status.conditions or () if condition.type == "Ready"), None)
+    containers = tuple(_container_requests(container, version) for container in _counted_containers(api_pod.spec))
     return Pod(
-        name=wire.metadata.name,
-        labels=wire.metadata.labels or {},
-        phase=wire.status.phase,
-        is_deleting=wire.metadata.deletion_timestamp is not None,
-        started_at=instants.parse(wire.status.start_time) if wire.status.start_time else None,
+        name=api_pod.metadata.name,
+        labels=api_pod.metadata.labels or {},
+        phase=api_pod.status.phase,
+        is_deleting=api_pod.metadata.deletion_timestamp is not None,
+        started_at=instants.parse(api_pod.status.start_time) if api_pod.status.start_time else None,
         ready=readiness.status if readiness else None,
         ready_changed_at=instants.parse_optional(readiness.last_transition_time) if readiness else instants.ZERO,
         containers=containers,
         requests_milli=_common_sums(containers),
-        pod_level=_pod_level_requests(wire.spec, version),
+        pod_level=_pod_level_requests(api_pod.spec, version),
     )
 
 
-def scale(wire: autoscaling.Scale | meta.Status) -> Scale | Failure:
+def scale(response: autoscaling.Scale | meta.Status) -> Scale | Failure:
     """The facts of a scale, or of the Status with which reading it failed."""
-    if isinstance(wire, meta.Status):
-        return failure(wire)
-    return Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
+    if isinstance(response, meta.Status):
+        return failure(response)
+    return Scale(response.spec.replicas, response.status.replicas, response.status.selector)
 
 
 def failure(status: meta.Status) -> Failure:
@@ -62,7 +63,7 @@ def _counted_containers(spec: pods.PodSpec) -> Iterable[pods.Container]:
     yield from filter(_is_restartable, spec.init_containers or ())
 
 
-def _requested(container: pods.Container) -> Mapping[str, str]:
+def _requests_of(container: pods.Container) -> Mapping[str, str]:
     requests = container.resources.requests if container.resources else None
     return requests or _NO_REQUESTS
 
@@ -74,7 +75,7 @@ def _container_requests(container: pods.Container, version: Emulation) -> Contai
     """
     milli = version.parse_milli
     return ContainerRequests(
-        container.name, {name: milli(quantity_text) for name, quantity_text in _requested(container).items()}
+        container.name, {name: milli(quantity_text) for name, quantity_text in _requests_of(container).items()}
     )
 
 
@@ -84,12 +85,9 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first_container, *other_containers = (container.requests_milli for container in containers)
-    return {
-        name: numbers.wrap64(amount + sum(requests_milli[name] for requests_milli in other_containers))
-        for name, amount in first_container.items()
-        if all(name in other_container for other_container in other_containers)
-    }
+    requests_milli = [container.requests_milli for container in containers]
+    common_names = [name for name in requests_milli[0] if all(name in requests for requests in requests_milli)]
+    return {name: numbers.wrap64(sum([requests[name] for requests in requests_milli])) for name in common_names}
 
 
 def _is_pod_level_resource(name: str) -> bool:
@@ -111,7 +109,7 @@ def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelReque
     without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
         return PodLevelRequests(without_overhead, without_overhead)
-    _add(total, _parsed(spec.overhead))
+    _add_amounts(total, _parsed_quantities(spec.overhead))
     return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
 
 
@@ -122,34 +120,34 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     """
     running: Requests = {}
     for container in spec.containers or ():
-        _add(running, _parsed(_requested(container)))
+        _add_amounts(running, _parsed_quantities(_requests_of(container)))
     sidecars: Requests = {}
     peak: Requests = {}
     for container in spec.init_containers or ():
-        requests = _parsed(_requested(container))
+        requests = _parsed_quantities(_requests_of(container))
         if _is_restartable(container):
-            _add(running, requests)
-            _add(sidecars, requests)
-            _lift_to(peak, sidecars)
+            _add_amounts(running, requests)
+            _add_amounts(sidecars, requests)
+            _raise_to(peak, sidecars)
         else:
-            _add(requests, sidecars)
-            _lift_to(peak, requests)
-    _lift_to(running, peak)
+            _add_amounts(requests, sidecars)
+            _raise_to(peak, requests)
+    _raise_to(running, peak)
     return running
 
 
-def _parsed(quantity_texts: Mapping[str, str]) -> Requests:
+def _parsed_quantities(quantity_texts: Mapping[str, str]) -> Requests:
     """The amounts of quantities as manifests write them, by resource name. Raises ValueError."""
     return {name: quantity.parse(quantity_text) for name, quantity_text in quantity_texts.items()}
 
 
-def _add(total: Requests, added: Requests) -> None:
+def _add_amounts(total: Requests, added: Requests) -> None:
     """Add amounts to `total`, in place."""
     for name, amount in added.items():
         total[name] = total[name] + amount if name in total else amount
 
 
-def _lift_to(total: Requests, minimum: Requests) -> None:
+def _raise_to(total: Requests, minimum: Requests) -> None:
     """Raise each amount of `total` to at least that of `minimum`, in place."""
     for name, amount in minimum.items():
         if name not in total or total[name] < amount:

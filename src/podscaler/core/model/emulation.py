@@ -35,23 +35,26 @@ class Emulation(msgspec.Struct, frozen=True):
     adds_overhead: bool
 
 
-def _average(total_milli: int, replicas: int) -> int:
+def _average_milli(total_milli: int, replicas: int) -> int:
+    """The average, rounded up; over 0 replicas the conversion to an integer overflows, as in Go."""
     average = numbers.divide(float(total_milli), float(replicas))
     return numbers.int64_of_float(numbers.ceil(average))
 
 
-def _average_or_total(total_milli: int, replicas: int) -> int:
-    return _average(total_milli, replicas) if replicas else total_milli
+def _average_or_total_milli(total_milli: int, replicas: int) -> int:
+    """As `_average_milli`, but the total itself over 0 replicas."""
+    return _average_milli(total_milli, replicas) if replicas else total_milli
 
 
 def _milli_away_from_zero(quantity_text: str) -> int:
+    """The thousandths of a quantity, rounded away from zero. Raises ValueError."""
     return quantity.parse(quantity_text).milli_value_away_from_zero()
 
 
 V1_37 = Emulation(
     version="1.37",
     ceil_int32=numbers.ceil_int32,
-    average_milli=_average,
+    average_milli=_average_milli,
     parse_milli=quantity.milli,
     milli_of_quantity=Quantity.milli_value,
     adds_overhead=True,
@@ -59,7 +62,7 @@ V1_37 = Emulation(
 V1_38 = Emulation(
     version="1.38",
     ceil_int32=numbers.ceil_int32_saturating,
-    average_milli=_average_or_total,
+    average_milli=_average_or_total_milli,
     parse_milli=_milli_away_from_zero,
     milli_of_quantity=Quantity.milli_value_away_from_zero,
     adds_overhead=False,

@@ -4,7 +4,7 @@ Called by `podscaler.core.model.spec`; `podscaler.core.failure_responses` applie
 in `spec.onMetricFailure`, an autoscaler of either kind in annotations; the field counts where both are there. Example:
 `podscaler.dev/on-metric-failure-keep-last-for: 5m` gives FailurePolicy(keep_last_ns=300 s). An autoscaler that states
 nothing, or something invalid, has the policy that changes nothing. A new setting: add a constant, a field of
-FailurePolicy and a check in `_policy`.
+FailurePolicy and a check in `_checked_policy`.
 
 Source: docs/metric-failures.md. Differs: Kubernetes has no such policy.
 """
@@ -93,7 +93,7 @@ def parse(
     """
     try:
         effective = policy_spec or parse_annotations(annotations)
-        return NO_POLICY if effective is None else _policy(effective, metrics)
+        return NO_POLICY if effective is None else _checked_policy(effective, metrics)
     except PolicyError as error:
         return FailurePolicy(fault=str(error))
 
@@ -108,27 +108,29 @@ def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | N
             raise PolicyError(name, f"is none of {', '.join(ANNOTATIONS)}")
     fallback = None
     if FALLBACK_REPLICAS in stated:
-        fallback = FallbackReplicasSpec(_count(stated[FALLBACK_REPLICAS]), stated.get(FALLBACK_AFTER))
+        fallback = FallbackReplicasSpec(_parse_replicas(stated[FALLBACK_REPLICAS]), stated.get(FALLBACK_AFTER))
     elif FALLBACK_AFTER in stated:
         raise PolicyError(FALLBACK_AFTER, f"has no effect without {FALLBACK_REPLICAS}")
-    policy_spec = OnMetricFailureSpec(stated.get(KEEP_LAST_FOR), _boolean(stated.get(IGNORE_FAILED)), fallback)
-    _policy(policy_spec, (), names=_ANNOTATION_OF)
+    policy_spec = OnMetricFailureSpec(stated.get(KEEP_LAST_FOR), _parse_boolean(stated.get(IGNORE_FAILED)), fallback)
+    _checked_policy(policy_spec, (), names=_ANNOTATION_OF)
     return policy_spec
 
 
 def check(policy_spec: OnMetricFailureSpec) -> None:
     """Raise PolicyError if `spec.onMetricFailure` is invalid."""
-    _policy(policy_spec, ())
+    _checked_policy(policy_spec, ())
 
 
-def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
+def with_annotations(
+    api_spec: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]
+) -> HorizontalPodAutoscalerSpec:
     """The spec with the field that annotations state; unchanged if they are invalid, or the field is set."""
-    if wire.on_metric_failure is not None:
-        return wire
+    if api_spec.on_metric_failure is not None:
+        return api_spec
     try:
-        return msgspec.structs.replace(wire, on_metric_failure=parse_annotations(annotations))
+        return msgspec.structs.replace(api_spec, on_metric_failure=parse_annotations(annotations))
     except PolicyError:
-        return wire
+        return api_spec
 
 
 def policy_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
@@ -154,10 +156,10 @@ _FIELD_OF = {
     FALLBACK_AFTER: "spec.onMetricFailure.fallback.after",
 }
 """The field of each annotation, without IGNORE_FAILED: its field is a boolean, which needs no check."""
-_ANNOTATION_OF = {name: name for name in _FIELD_OF}
+_ANNOTATION_OF = {name: name for name in _FIELD_OF}  # by which errors name a policy that annotations state
 
 
-def _policy(
+def _checked_policy(
     policy_spec: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELD_OF
 ) -> FailurePolicy:
     """The stated policy. Raises PolicyError.
@@ -172,7 +174,7 @@ def _policy(
     if policy_spec.fallback is not None:
         if policy_spec.fallback.replicas < 0:
             raise PolicyError(names[FALLBACK_REPLICAS], "must be 0 or more")
-        after_ns = _span_ns(names[FALLBACK_AFTER], policy_spec.fallback.after or hpa_defaults.FALLBACK_AFTER)
+        after_ns = _span_ns(names[FALLBACK_AFTER], policy_spec.fallback.after or hpa_defaults.DEFAULT_FALLBACK_AFTER)
         fallback = FallbackReplicas(policy_spec.fallback.replicas, after_ns)
     identities = tuple([_identity(metric) for metric in metrics]) if keep_last_ns else ()
     return FailurePolicy(keep_last_ns, bool(policy_spec.ignore_failed), fallback, identities)
@@ -189,14 +191,14 @@ def _span_ns(subject: str, duration_text: str) -> int:
     return span_ns
 
 
-def _count(replicas_text: str) -> int:
+def _parse_replicas(replicas_text: str) -> int:
     """The number of the fallback replicas. Raises PolicyError."""
     if not re.fullmatch(r"[0-9]{1,10}", replicas_text) or int(replicas_text) > numbers.INT32_MAX:
         raise PolicyError(FALLBACK_REPLICAS, f'"{replicas_text}" is not a number of replicas')
     return int(replicas_text)
 
 
-def _boolean(boolean_text: str | None) -> bool | None:
+def _parse_boolean(boolean_text: str | None) -> bool | None:
     """The value of the annotation IGNORE_FAILED; None if there is none. Raises PolicyError."""
     if boolean_text is None:
         return None

@@ -1,8 +1,8 @@
-"""Defines the history of an autoscaler: the recommendations and scale events that stabilization and policies look back
-on.
+"""Defines the history of an autoscaler: the recommendations and scale events of its earlier syncs.
 
-The controller and the replay keep one for each autoscaler; `podscaler.core.decide` takes it and returns the next.
-Instants are nanoseconds since 1970.
+Stabilization and scaling policies depend on it. The controller and the replay keep one for each autoscaler;
+`podscaler.core.decide` takes it and returns the next. A new field is also stored
+(`podscaler.core.model.stored_history`) and recorded (`podscaler.core.replay`). Instants are nanoseconds since 1970.
 
 Invariants: immutable; the lists stay short: an entry outside of all windows is overwritten in place before a list
 grows, as `stabilizeRecommendation` and `storeScaleEvent` of the HPA controller do, so lists are not in time order.
@@ -97,7 +97,7 @@ def change_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
 
 def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
     """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended."""
-    marked = [_marked(event, cutoff) for event in events]
+    marked = [_marked_if_outdated(event, cutoff) for event in events]
     outdated_indexes = [index for index, event in enumerate(marked) if event.is_outdated]
     if outdated_indexes:
         marked[outdated_indexes[-1]] = latest
@@ -106,7 +106,7 @@ def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff:
     return tuple(marked)
 
 
-def _marked(event: ScaleEvent, cutoff: int) -> ScaleEvent:
+def _marked_if_outdated(event: ScaleEvent, cutoff: int) -> ScaleEvent:
     """The event, marked as outdated if it happened before `cutoff`."""
     if event.is_outdated or event.at >= cutoff:
         return event

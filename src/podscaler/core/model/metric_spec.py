@@ -111,44 +111,44 @@ class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
     """An entry whose type is none of the five that Kubernetes has; its `fault` says so."""
 
 
-def parse(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def parse(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
     A missing source is read as an empty one; the API admits neither.
     """
-    reader = _READERS.get(wire.type)
+    reader = _READERS.get(entry.type)
     if reader is None:
-        fault = f"unknown metric source type {quoted(wire.type)}"
-        return UnknownMetric(type=wire.type, reason="InvalidMetricSourceType", fault=fault)
-    return reader(wire, namespace, version)
+        fault = f"unknown metric source type {quoted(entry.type)}"
+        return UnknownMetric(type=entry.type, reason="InvalidMetricSourceType", fault=fault)
+    return reader(entry, namespace, version)
 
 
-def _average(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
+def _average_target(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
     return None if target.average_value is None else Average(version.parse_milli(target.average_value))
 
 
-def _total(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
+def _total_target(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
     return None if target.value is None else Total(version.parse_milli(target.value))
 
 
-def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_resource(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A Resource metric, of whole pods."""
     del namespace
-    source = wire.resource or autoscaling.ResourceMetricSource()
+    source = entry.resource or autoscaling.ResourceMetricSource()
     prefix = f"failed to get {source.name} resource metric value: "
     target = _resource_target(source.name, source.target, f"{source.name} resource utilization", version)
     return ResourceMetric(
-        type=wire.type, reason="FailedGetResourceMetric", outer_prefix=prefix, resource=source.name, **target
+        type=entry.type, reason="FailedGetResourceMetric", outer_prefix=prefix, resource=source.name, **target
     )
 
 
-def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_container_resource(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A ContainerResource metric, of one container of each pod."""
     del namespace
-    source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
+    source = entry.container_resource or autoscaling.ContainerResourceMetricSource()
     target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", version)
     return ResourceMetric(
-        type=wire.type,
+        type=entry.type,
         reason="FailedGetContainerResourceMetric",
         outer_prefix=f"failed to get {source.container} container metric value: ",
         resource=source.name,
@@ -162,7 +162,7 @@ def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
     """The fields of ResourceMetric that the target determines; `target.type` is ignored, as the HPA controller does."""
-    number: Target | None = _average(target, version)
+    number: Target | None = _average_target(target, version)
     if number is not None:
         name, calculator_prefix = f"{resource} resource", f"failed to get {resource} usage: "
     elif target.average_utilization is not None:
@@ -179,16 +179,16 @@ def _resource_target(
     }
 
 
-def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_pods(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """A Pods metric; its target must be an AverageValue."""
     del namespace
-    source = wire.pods or autoscaling.PodsMetricSource()
+    source = entry.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
-    target = _average(source.target, version)
+    target = _average_target(source.target, version)
     target_fault = "" if target else "invalid pods metric source: no average value target was set"
-    selector, selector_fault = _selector(source.metric)
+    selector, selector_fault = _parse_selector(source.metric)
     return PodsMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=f"pods metric {metric}",
         reason="FailedGetPodsMetric",
@@ -200,22 +200,22 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
     )
 
 
-def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_object(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """An Object metric, with a Value or an AverageValue as target."""
-    source = wire.object or autoscaling.ObjectMetricSource()
+    source = entry.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
     name, inner_prefix = f"{described.kind} metric {metric}", ""
     if source.target.type == "Value":
-        target = _total(source.target, version)
+        target = _total_target(source.target, version)
     elif source.target.type == "AverageValue":
-        target = _average(source.target, version)
+        target = _average_target(source.target, version)
         # As upstream, which names an Object metric with an average like an External one.
         name, inner_prefix = _name_with_labels(source.metric), f"failed to get {metric} object metric: "
-    target_fault = "" if target else _no_target("object")
-    selector, selector_fault = _selector(source.metric)
+    target_fault = "" if target else _no_target_fault("object")
+    selector, selector_fault = _parse_selector(source.metric)
     return ObjectMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=name,
         subject=f"{described.kind}/{described.name}",
@@ -230,23 +230,23 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
     )
 
 
-def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def _read_external(entry: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """An External metric, with an AverageValue, or else a Value, as target."""
-    source = wire.external or autoscaling.ExternalMetricSource()
+    source = entry.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
-    target = _average(source.target, version) or _total(source.target, version)
+    target = _average_target(source.target, version) or _total_target(source.target, version)
     average_prefix = f"failed to get {metric} external metric: "
     labels_text = selectors.go_text(source.metric.selector)
-    selector, selector_fault = _selector(source.metric)
+    selector, selector_fault = _parse_selector(source.metric)
     return ExternalMetric(
-        type=wire.type,
+        type=entry.type,
         target=target,
         name=_name_with_labels(source.metric),
         reason="FailedGetExternalMetric",
         outer_prefix=f"failed to get {metric} external metric value: ",
         inner_prefix=average_prefix if isinstance(target, Average) else f"failed to get external metric {metric}: ",
         query_prefix=f"unable to get external metric {namespace}/{metric}/{labels_text}: ",
-        fault=selector_fault if target else _no_target("external"),
+        fault=selector_fault if target else _no_target_fault("external"),
         has_inner_fault=bool(target and selector_fault),
         identifier=source.metric,
         selector=selector,
@@ -257,12 +257,12 @@ def _name_with_labels(metric: autoscaling.MetricIdentifier) -> str:
     return f"external metric {metric.name}({selectors.go_text(metric.selector)})"
 
 
-def _no_target(kind: str) -> str:
+def _no_target_fault(kind: str) -> str:
     """The fault of an entry without a target."""
     return f"invalid {kind} metric source: neither a value target nor an average value target was set"
 
 
-def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
+def _parse_selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
     """The selector and an empty text; for an invalid selector EVERYTHING and the error."""
     try:
         return selectors.from_label_selector(metric.selector or {}), ""

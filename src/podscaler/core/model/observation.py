@@ -1,8 +1,8 @@
 """Defines the inputs of a decision as plain values: pods, samples, scale and the measurements of metrics.
 
 The controller and the replay fill in an `Observation`; `podscaler.core.model.api_conversion` and
-`podscaler.core.calculation.samples` make its parts from typed API objects. Numbers are parsed already: amounts are
-thousandths, instants and spans nanoseconds.
+`podscaler.core.calculation.samples` make its parts from typed API objects. A new input is a field here that both fill
+in. Numbers are parsed already: amounts are thousandths, instants and spans nanoseconds.
 
 Invariant: all values are immutable.
 """
@@ -16,7 +16,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """The base class of the immutable values that decisions are made from."""
+    """The base class of the immutable values that decisions are made from; without cycles, hence `gc=False`."""
 
 
 class ContainerRequests(Fact, frozen=True, gc=False):

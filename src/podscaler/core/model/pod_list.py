@@ -26,7 +26,7 @@ class PodList(tuple[Pod, ...]):
 
     def has_only(self, selector: Selector) -> bool:
         """Whether a selector matches all pods."""
-        if selector is not self._matched and len(_matching(self, selector)) == len(self):
+        if selector is not self._matched and len(_matching_pods(self, selector)) == len(self):
             self._matched = selector
         return selector is self._matched
 
@@ -58,10 +58,10 @@ def of(pods: Iterable[Pod]) -> PodList:
 
 def matching(pods: Iterable[Pod], selector: Selector) -> PodList:
     """The pods that a selector matches: the same PodList where it matches all pods of one."""
-    return pods if isinstance(pods, PodList) and pods.has_only(selector) else PodList(_matching(pods, selector))
+    return pods if isinstance(pods, PodList) and pods.has_only(selector) else PodList(_matching_pods(pods, selector))
 
 
-def _matching(pods: Iterable[Pod], selector: Selector) -> list[Pod]:
+def _matching_pods(pods: Iterable[Pod], selector: Selector) -> list[Pod]:
     """The pods whose labels a selector matches."""
     if len(selector.equalities) == 1 and not selector.others:
         ((label, label_value),) = selector.equalities  # most selectors have one equality: no call for each pod

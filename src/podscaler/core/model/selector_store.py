@@ -9,7 +9,7 @@ selector is indexed by the rarest of its equalities.
 Source: docs/spec/decision.md 3.1 (Selector checks), docs/spec/controller.md 1 (State).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from podscaler.api.machinery.selectors import Selector
 from podscaler.core.model.observation import Pod
@@ -36,13 +36,18 @@ class NamespaceSelectors:
         """The keys of the autoscalers other than `key` whose selector matches at least one of the pods."""
         sharing_keys: set[str] = set()
         has_others = len(self._selectors) > (1 if key in self._selectors else 0)
-        if has_others:
-            for pod in pods:
-                for label in (_ANY, *pod.labels.items()):
-                    for other_key in self._keys_by_label.get(label, ()):
-                        if other_key != key and self._selectors[other_key].matches(pod.labels):
-                            sharing_keys.add(other_key)
+        if not has_others:  # mostly so: no look at the pods then
+            return sharing_keys
+        for pod in pods:
+            for other_key in self._candidates(pod):
+                if other_key != key and self._selectors[other_key].matches(pod.labels):
+                    sharing_keys.add(other_key)
         return sharing_keys
+
+    def _candidates(self, pod: Pod) -> Iterator[str]:
+        """Yields the keys of all autoscalers whose selectors may match the pod: those that its labels index."""
+        for label in (_ANY, *pod.labels.items()):
+            yield from self._keys_by_label.get(label, ())
 
     def store(self, key: str, selector: Selector) -> None:
         """Store the selector of `key`, in place of an earlier one; indexed by the label with the fewest autoscalers."""

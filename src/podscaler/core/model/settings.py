@@ -102,7 +102,7 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
             elif flag == f"{_PREFIX}tolerance":
                 fields["tolerance"] = float(flag_value)
             elif flag == "feature-gates":
-                fields["gates"] = _gates(flag_value)
+                fields["gates"] = _parse_gates(flag_value)
             elif flag == "algorithm":
                 fields["algorithm"] = parse_algorithm(str(flag_value))
         except (TypeError, ValueError, OverflowError) as error:
@@ -119,7 +119,8 @@ def parse_algorithm(name: str) -> str:
 
 def parse_version(version: str) -> Emulation:
     """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
-    emulation_of_version = emulation.VERSIONS.get(".".join(version.removeprefix("v").split(".")[:2]))
+    major_minor = ".".join(version.removeprefix("v").split(".")[:2])
+    emulation_of_version = emulation.VERSIONS.get(major_minor)
     if emulation_of_version is None:
         raise ValueError(f"Kubernetes {version} is not one of {', '.join(emulation.VERSIONS)}")
     return emulation_of_version
@@ -141,7 +142,7 @@ def gate_values(gates_text: str) -> list[tuple[str, bool]]:
     return values
 
 
-def _gates(flag_value: str | Mapping[str, Any]) -> Gates:
+def _parse_gates(flag_value: str | Mapping[str, Any]) -> Gates:
     """The gates of `A=true,B=false` or of {"A": true}; gates that no decision depends on are ignored."""
     gates_text = str(flag_value)
     if isinstance(flag_value, Mapping):

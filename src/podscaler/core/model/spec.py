@@ -1,9 +1,9 @@
 """Parses the spec of an autoscaler: bounds, metrics, behavior and target as numbers and texts for decisions.
 
 `parse` or `of` is called once for each edit of an autoscaler, by `podscaler.controller.informers.observed_objects`, the
-replay and the simulation, which keep the result for `podscaler.core.decide`.
-Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior without policies has those
-of the API.
+replay and the simulation, which keep the result for `podscaler.core.decide`. A new field of decisions: a field of Spec,
+filled in by `parse`. Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior
+without policies has those of the API.
 
 Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
 (Tolerance), 9 (Normalisation with behavior)).
@@ -91,15 +91,15 @@ DEFAULT_METRIC = autoscaling.MetricSpec(
     ),
 )
 
-_DEFAULT_PERCENT_POLICY = autoscaling.HPAScalingPolicy("Percent", 100, 15)
-_DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy("Pods", 4, 15)
+_DEFAULT_PERCENT_POLICY = autoscaling.HPAScalingPolicy(type="Percent", value=100, period_seconds=15)
+_DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy(type="Pods", value=4, period_seconds=15)
 _NO_RULES = autoscaling.HPAScalingRules()
 
 
 def parse(
     namespace: str,
     name: str,
-    wire: autoscaling.HorizontalPodAutoscalerSpec,
+    api_spec: autoscaling.HorizontalPodAutoscalerSpec,
     version: Emulation = emulation.V1_37,
     *,
     annotations: Mapping[str, str] = NO_ANNOTATIONS,
@@ -107,31 +107,31 @@ def parse(
     """The parsed spec, with the API's defaults.
 
     Args:
-        annotations: the annotations of the autoscaler; they may state the failure policy that `wire` does not have.
+        annotations: the annotations of the autoscaler; they may state the failure policy that `api_spec` does not have.
 
     Raises ValueError for a quantity that cannot be read.
     """
-    target = wire.scale_target_ref
-    metrics = wire.metrics or (DEFAULT_METRIC,)
+    target = api_spec.scale_target_ref
+    metrics = api_spec.metrics or (DEFAULT_METRIC,)
     return Spec(
         key=f"{namespace}/{name}",
         namespace=namespace,
         name=name,
         reference=f"{target.kind}/{namespace}/{target.name}",
         target_fault=api_version_fault(target.api_version),
-        min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
-        max_replicas=wire.max_replicas,
+        min_replicas=1 if api_spec.min_replicas is None else api_spec.min_replicas,
+        max_replicas=api_spec.max_replicas,
         metrics=tuple(metric_spec.parse(metric, namespace, version) for metric in metrics),
         scales_on_others=any(metric.type in {"Object", "External"} for metric in metrics),
-        behavior=_behavior(wire.behavior) if wire.behavior else None,
-        failure_policy=failure_policy.parse(wire.on_metric_failure, annotations, metrics),
+        behavior=_parse_behavior(api_spec.behavior) if api_spec.behavior else None,
+        failure_policy=failure_policy.parse(api_spec.on_metric_failure, annotations, metrics),
     )
 
 
-def of(wire: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation.V1_37) -> Spec:
+def of(autoscaler: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation.V1_37) -> Spec:
     """The parsed spec of a whole autoscaler object. Raises ValueError as `parse`."""
-    meta = wire.metadata
-    return parse(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
+    meta = autoscaler.metadata
+    return parse(meta.namespace, meta.name, autoscaler.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
 def api_version_fault(api_version: str) -> str:
@@ -139,29 +139,29 @@ def api_version_fault(api_version: str) -> str:
     return f"unexpected GroupVersion string: {api_version}" if api_version.count("/") > 1 else ""
 
 
-def _behavior(wire: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
+def _parse_behavior(api_behavior: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
     """The behavior of both directions; a direction that is not stated has the API's defaults."""
-    up, down = wire.scale_up or _NO_RULES, wire.scale_down or _NO_RULES
+    up, down = api_behavior.scale_up or _NO_RULES, api_behavior.scale_down or _NO_RULES
     up_window_s = up.stabilization_window_seconds or 0
     return Behavior(
-        up=_rules(up, (_DEFAULT_PODS_POLICY, _DEFAULT_PERCENT_POLICY), up_window_s),
-        down=_rules(down, (_DEFAULT_PERCENT_POLICY,), down.stabilization_window_seconds),
+        up=_parse_rules(up, (_DEFAULT_PODS_POLICY, _DEFAULT_PERCENT_POLICY), up_window_s),
+        down=_parse_rules(down, (_DEFAULT_PERCENT_POLICY,), down.stabilization_window_seconds),
     )
 
 
-def _rules(
-    wire: autoscaling.HPAScalingRules, defaults: tuple[autoscaling.HPAScalingPolicy, ...], window_s: int | None
+def _parse_rules(
+    api_rules: autoscaling.HPAScalingRules, defaults: tuple[autoscaling.HPAScalingPolicy, ...], window_s: int | None
 ) -> Rules:
     """The rules of one direction.
 
     `defaults` are its policies where none are stated; `window_s` is None for the window of the flag.
     """
-    wire_policies = defaults if wire.policies is None else wire.policies
-    policies = tuple([Policy(policy.type, policy.value, policy.period_seconds * SECOND_NS) for policy in wire_policies])
+    api_policies = defaults if api_rules.policies is None else api_rules.policies
+    policies = tuple([Policy(policy.type, policy.value, policy.period_seconds * SECOND_NS) for policy in api_policies])
     return Rules(
         window_ns=None if window_s is None else window_s * SECOND_NS,
-        select_policy=wire.select_policy or "Max",
+        select_policy=api_rules.select_policy or "Max",
         policies=policies,
-        tolerance=None if wire.tolerance is None else quantity.parse(wire.tolerance).approximate_float(),
+        tolerance=None if api_rules.tolerance is None else quantity.parse(api_rules.tolerance).approximate_float(),
         longest_period_ns=max((policy.period_ns for policy in policies), default=0),
     )

@@ -1,8 +1,8 @@
 """Formats metric values for an autoscaler's status as quantity texts, in the API server's canonical form.
 
 Called by the calculators of metrics. Examples: 1500 thousandths of a core are `1500m`, 2000 are `2`; 512 MiB of memory,
-the only resource with binary suffixes, are `512Mi`. Amounts in thousandths are below 2**63, so that P is the largest
-decimal suffix that is needed.
+the only resource with binary suffixes, are `512Mi`. Another such resource is a case in `of_resource`. Amounts in
+thousandths are below 2**63, so that P is the largest decimal suffix that is needed.
 
 Source: docs/spec/decision.md 11.4 (Text of status quantities).
 Differs: the HPA controller sends a multiple of 1000 bytes as a plain number, which the API server shortens (`73536000`

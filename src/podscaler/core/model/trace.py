@@ -477,7 +477,7 @@ def _with_ratios(metric: Any) -> Any:
     calculation = metric.get("calculation") if isinstance(metric, dict) else None
     if not isinstance(calculation, dict):
         return metric
-    target = metric.get("target") or 0
+    target = metric.get("target") or 0  # null if the spec sets no target
     if "ratio" in calculation:
         return metric | {"calculation": _with_value_ratio(calculation, target)}
     readings = {

@@ -211,7 +211,7 @@ def _limit_scale_down(
 
 @compiled
 def _policy_limit(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
-    """The replicas that a policy allows: `policies._budget`.
+    """The replicas that a policy allows: `policies._policy_budget`.
 
     Args:
         sign: 1 for a scale-up policy, -1 for a scale-down policy.

@@ -192,7 +192,7 @@ def _usage_of_missing_pod(metric: Array) -> int:
 
 @compiled
 def propose_total(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
-    """The proposal for a metric with a Value target: `totals._of_total`."""
+    """The proposal for a metric with a Value target: `totals._total_proposal`."""
     ratio = float(usage) / float(metric[layout.TARGET])
     if state[layout.REPLICAS] == 0:
         return ceil_int32(ratio)

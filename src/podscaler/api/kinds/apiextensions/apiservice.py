@@ -4,7 +4,8 @@
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here.
 
 Source: kube-aggregator: defaults, validation, the Table.
 """
@@ -20,11 +21,11 @@ _GROUP_PRIORITY_MAX = 20_000
 _VERSION_PRIORITY_MAX = 1000
 DEFAULT_SERVICE_PORT = 443
 _PORT_MAX = 65_535
-_STATUSES = ("False", "True", "Unknown")
+_CONDITION_STATUSES = ("False", "True", "Unknown")
 
 
 def set_defaults(api_service: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: the port of its Service."""
     service_reference = (api_service.get("spec") or {}).get("service")
     if service_reference is not None:
         service_reference.setdefault("port", DEFAULT_SERVICE_PORT)
@@ -112,7 +113,9 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     return checks.each(
         (new.get("status") or {}).get("conditions"),
         "status.conditions",
-        lambda condition, item_path: checks.one_of(condition.get("status", ""), f"{item_path}.status", _STATUSES),
+        lambda condition, item_path: checks.one_of(
+            condition.get("status", ""), f"{item_path}.status", _CONDITION_STATUSES
+        ),
     )
 
 

@@ -2,7 +2,8 @@
 
 Called by `api.kinds.apiextensions.customresourcedefinition` when a definition is deleted, else by
 `podscaler.controlplane.controllers.cluster.custom_resources`. A definition is passed as its JSON object; the names that
-other definitions use and the time are arguments.
+other definitions use and the time are arguments. A new field of `spec.names` goes into `_accept_names` and
+`names_in_use`.
 
 Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
@@ -17,6 +18,8 @@ from podscaler.api.text.quoting import quoted
 ESTABLISHED = "Established"
 NAMES_ACCEPTED = "NamesAccepted"
 TERMINATING = "Terminating"
+_NO_CONFLICTS = "NoConflicts"
+"""The reason of a true NamesAccepted; that of a false one names the field in conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,11 @@ class NamesInUse:
     kinds: Collection[str] = ()
 
 
-def names_in_use(others: Iterable[Object]) -> NamesInUse:
-    """The accepted names in the statuses of `others`, the other definitions of the group."""
+def names_in_use(other_definitions: Iterable[Object]) -> NamesInUse:
+    """The accepted names in the statuses of `other_definitions`, the other definitions of the group."""
     resources: set[str] = set()
     kinds: set[str] = set()
-    for crd in others:
+    for crd in other_definitions:
         accepted_names = (crd.get("status") or {}).get("acceptedNames") or {}
         resources |= {
             accepted_names.get("plural", ""),
@@ -64,7 +67,7 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
     status = crd.setdefault("status", {})
     accepted_names, reason, message = _accept_names(crd, in_use)
     status["acceptedNames"] = accepted_names
-    is_accepted = reason == "NoConflicts"
+    is_accepted = reason == _NO_CONFLICTS
     condition_status = "True" if is_accepted else "False"
     _set_condition(crd, NAMES_ACCEPTED, now, status=condition_status, reason=reason, message=message)
     if is_true(crd, ESTABLISHED):
@@ -95,7 +98,7 @@ def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     """
     spec_names = crd["spec"]["names"]
     accepted_names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
-    reason, message = "NoConflicts", "no conflicts found"
+    reason, message = _NO_CONFLICTS, "no conflicts found"
     for field, used_names in (
         ("plural", in_use.resources),
         ("singular", in_use.resources),

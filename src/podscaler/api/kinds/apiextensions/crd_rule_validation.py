@@ -98,7 +98,7 @@ def _node_errors(
             Below such a list a value cannot be matched with its old one, so rules must not use `oldSelf`.
     """
     errors = []
-    for child_path, child, is_element in _children(schema, path):
+    for child_path, child, is_element in _child_schemas(schema, path):
         is_uncorrelatable = is_element and schema.list_type != "map"
         child_uncorrelatable_list = uncorrelatable_list or (path if is_uncorrelatable else "")
         errors += _node_errors(child, child_path, other_error_paths, child_uncorrelatable_list)
@@ -113,7 +113,7 @@ def _is_at_or_below(error_path: str, node_path: str) -> bool:
     return error_path == node_path or error_path.startswith((f"{node_path}.", f"{node_path}["))
 
 
-def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
+def _child_schemas(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
     """(path, schema, whether it is that of the elements of a list) of each schema directly below `schema`."""
     children = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
     if schema.additional is not None:
@@ -130,7 +130,7 @@ def _rules_errors(
     from podscaler.api.crd import rule_types
     from podscaler.api.crd.rules import ROOT_TYPE
 
-    is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded
+    is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded  # the paths of other nodes are longer
     declared_type = rule_types.cel_type_of(schema, ROOT_TYPE, is_root=is_root)
     path = f"{schema_path}.x-kubernetes-validations"
     if declared_type is None:
@@ -145,10 +145,10 @@ def _rules_errors(
 
 def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable_list: str) -> list[FieldError]:
     """Errors of a rule and its messageExpression that do not compile, or use `oldSelf` where it has no value."""
-    program, compile_error = _compile(rule, "rule", self_type)
+    program, compile_error = _compile_expression(rule, "rule", self_type)
     errors = [_at_expression(f"{path}.rule", rule, compile_error)] if compile_error else []
     if not compile_error and rule.get("messageExpression"):
-        _, compile_error = _compile(rule, "messageExpression", self_type)
+        _, compile_error = _compile_expression(rule, "messageExpression", self_type)
         errors += [_at_expression(f"{path}.messageExpression", rule, compile_error)] if compile_error else []
     if program is not None and "oldSelf" in program.uses:
         if uncorrelatable_list:
@@ -160,25 +160,27 @@ def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable_l
     return errors
 
 
-def _compile(rule: Object, field: str, self_type: "Type") -> tuple["Program | None", str]:
+def _compile_expression(rule: Object, field: str, self_type: "Type") -> tuple["Program | None", str]:
     """The program of the expression in `field` (`rule` or `messageExpression`) and "", or None and its error."""
     from podscaler.api.cel.compile import programs
     from podscaler.api.cel.values import types
     from podscaler.api.cel.values.issues import CompileError
     from podscaler.api.crd import rules
 
-    is_rule = field == "rule"
+    if field == "rule":
+        required_type, subject, prefix = types.BOOL, "program", ""
+        type_message = "cel expression must evaluate to a bool"
+    else:
+        required_type, subject, prefix = types.STRING, "messageExpression", "messageExpression "
+        type_message = "messageExpression must evaluate to a string"
     variables = rules.variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule[field], variables)
     except CompileError as error:
-        prefix = "compilation failed" if is_rule else "messageExpression compilation failed"
-        return None, f"{prefix}: {error}"
-    if program.result != (types.BOOL if is_rule else types.STRING):
-        message = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
-        return None, message
+        return None, f"{prefix}compilation failed: {error}"
+    if program.result != required_type:
+        return None, type_message
     if program.constant_error:
-        subject = "program" if is_rule else "messageExpression"
         return None, f"{subject} instantiation failed: {program.constant_error}"
     return program, ""
 

@@ -57,7 +57,7 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     default_errors = _default_errors(structural_schema, path, is_root=True) if not errors else []
     if default_errors or not structural.has_rules(structural_schema):
         return errors + default_errors
-    # rules are compiled beside errors of the form of other rules, but of nothing else
+    # rules are compiled if all errors so far are those of the form of rules
     error_paths = [error.field for error in errors]
     if not all(".x-kubernetes-validations[" in error_path for error_path in error_paths):
         return errors
@@ -67,13 +67,13 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
 def _is_unsupported(schema: Schema) -> bool:
     """Whether any node has one of _UNSUPPORTED_KEYWORDS, for which kube-apiserver skips the structural validation."""
     has_unsupported_keyword = any(map(schema.get, _UNSUPPORTED_KEYWORDS))
-    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in _children(schema, ""))
+    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in _child_nodes(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
     """The warnings about sets in a schema whose elements are objects or lists."""
     warnings = _node_set_warnings(schema)
-    for _, child in _children(schema, ""):
+    for _, child in _child_nodes(schema, ""):
         warnings += set_warnings(child)
     return warnings
 
@@ -83,7 +83,9 @@ def unknown_formats(schema: Schema) -> list[str]:
     own_format = schema.get("format", "")
     is_unknown = own_format and schema.get("type") == "string" and string_formats.find_check(own_format) is None
     own_formats = [own_format] if is_unknown else []
-    return own_formats + [format_name for _, child in _children(schema, "") for format_name in unknown_formats(child)]
+    return own_formats + [
+        format_name for _, child in _child_nodes(schema, "") for format_name in unknown_formats(child)
+    ]
 
 
 def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
@@ -103,36 +105,34 @@ def selectable_path_errors(json_path: str, schema: Schema, path: str) -> list[Fi
     members = json_path.removeprefix(".").split(".")
     node: Schema | None = schema
     for name in members:
-        node = _member(node or {}, name)
+        node = _member_schema(node or {}, name)
     if node is None:
         return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
     if members[0] == "metadata":
         return [invalid(path, json_path, "must not point to fields in metadata")]
     if node.get("type") not in ("string", "boolean", "integer"):
-        message = (
-            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are"
-        )
-        return [invalid(path, json_path, f"{message} allowed.")]
+        types = "must point to a field of type string, boolean or integer"
+        return [invalid(path, json_path, f"{types}. Enum string fields and strings with formats are allowed.")]
     return []
 
 
-def _member(schema: Schema, name: str) -> Schema | None:
+def _member_schema(schema: Schema, name: str) -> Schema | None:
     """The schema of a member: that in `properties`, or that of additionalProperties; None without either."""
     member = (schema.get("properties") or {}).get(name)
     additional = schema.get("additionalProperties")
     return member or (additional if isinstance(additional, dict) else None)
 
 
-def _children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+def _child_nodes(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """Yields (path, schema) of each node directly below `schema`."""
     for name, member in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", member
-    for name in ("items", "additionalProperties", "not"):
-        if isinstance(schema.get(name), dict):
-            yield f"{path}.{name}", schema[name]
-    for name in ("allOf", "oneOf", "anyOf"):
-        for index, subschema in enumerate(schema.get(name) or []):
-            yield f"{path}.{name}[{index}]", subschema
+    for field in ("items", "additionalProperties", "not"):
+        if isinstance(schema.get(field), dict):
+            yield f"{path}.{field}", schema[field]
+    for field in ("allOf", "oneOf", "anyOf"):
+        for index, subschema in enumerate(schema.get(field) or []):
+            yield f"{path}.{field}[{index}]", subschema
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
@@ -161,8 +161,6 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place:
     """The errors of a schema and all schemas in it, structural or not.
 
     Args:
-        schema: the schema.
-        path: the path of the schema.
         is_root: whether it describes the whole object.
         default_ban_place: where defaults are forbidden, such as ` in top-level metadata`; empty where they are not.
     """
@@ -173,7 +171,7 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, default_ban_place:
     rules = schema.get("x-kubernetes-validations") or []
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
-    for child_path, child in _children(schema, path):
+    for child_path, child in _child_nodes(schema, path):
         child_default_ban_place = default_ban_place
         if child_path in metadata_members:
             child_default_ban_place = f" in top-level {metadata_members[child_path]}"
@@ -211,7 +209,7 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
-    """Errors of `x-kubernetes-map-type`."""
+    """Errors of `x-kubernetes-map-type`: `atomic` or `granular`, in the schema of an object only."""
     map_type, schema_type = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if map_type is None:
         return []

@@ -2,7 +2,7 @@
 
 Called by `crd_schema_validation`. Rules: outside of `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is
 int-or-string, or keeps unknown fields); inside of them only keywords that restrict values are allowed; `metadata` is
-not specified.
+not specified. Another keyword that is not allowed inside of them is a row of _FORBIDDEN_WHEN_NESTED.
 
 Source: the API documentation of structural schemas; kube-apiserver's validation messages.
 """
@@ -17,7 +17,7 @@ _Level = Literal["at the root", "for specified array items", "for specified obje
 """Where a schema is, in the words of kube-apiserver's messages."""
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_FORBIDDEN_WHEN_NESTED = (  # a new row: a keyword that allOf, anyOf, oneOf and not must not contain, and the message
+_FORBIDDEN_WHEN_NESTED = (  # (keyword that allOf, anyOf, oneOf and not must not contain, message)
     ("description", "must be empty to be structural"),
     ("type", "must be empty to be structural"),
     ("title", "must be empty to be structural"),
@@ -78,8 +78,8 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
     errors = []
     if schema.get("x-kubernetes-int-or-string"):
         message = "must be false if x-kubernetes-int-or-string is true"
-        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
-            errors += [invalid(f"{path}.{name}", True, message)] if schema.get(name) else []
+        for field in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            errors += [invalid(f"{path}.{field}", True, message)] if schema.get(field) else []
     has_fields = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     if schema.get("x-kubernetes-embedded-resource") and not has_fields:
         message = (
@@ -142,9 +142,9 @@ def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]
 def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
     """Field errors of keywords that a schema inside of allOf, anyOf, oneOf or not must not have, nor those below it."""
     errors = [forbidden(f"{path}.{name}", message) for name, message in _FORBIDDEN_WHEN_NESTED if schema.get(name)]
-    for name in ("default", "additionalProperties"):
-        if name in schema:
-            errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
+    for field in ("default", "additionalProperties"):
+        if field in schema:
+            errors.append(forbidden(f"{path}.{field}", "must be undefined to be structural"))
     is_about_root = "properties[" not in path  # no property on the way from the root of the schema
     if is_about_root and "metadata" in (schema.get("properties") or {}):
         errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))

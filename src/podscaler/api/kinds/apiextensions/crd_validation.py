@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
 from podscaler.api.machinery import names as name_rules
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_many
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_many
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
@@ -280,9 +280,7 @@ def _selectable_fields_errors(fields: list[Object], path: str, version: Object) 
     for index, selectable_field in enumerate(fields):
         json_path = selectable_field.get("jsonPath", "")
         errors += crd_schema_validation.selectable_path_errors(json_path, schema, f"{path}[{index}].jsonPath")
-        if json_path in earlier_json_paths:
-            errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
-        earlier_json_paths.add(json_path)
+        errors += checks.not_repeated(json_path, f"{path}[{index}].jsonPath", earlier_json_paths)
     if len(fields) > crd_schema_validation.SELECTABLE_FIELDS_MAX:
         errors.append(too_many(path, len(fields), crd_schema_validation.SELECTABLE_FIELDS_MAX))
     return errors
@@ -361,9 +359,9 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     group = new["spec"].get("group", "")
     if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
         return []
-    approval = _approval(new)
+    approval = _approval_value(new)
     state = _approval_state(approval)
-    if state == "approved" or (old is not None and _approval_state(_approval(old)) == state):
+    if state == "valid" or (old is not None and _approval_state(_approval_value(old)) == state):
         return []
     path = f"metadata.annotations[{_APPROVAL_ANNOTATION}]"
     see_also = "see https://github.com/kubernetes/enhancements/pull/1111"
@@ -374,31 +372,30 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     return [invalid(path, approval, message)]
 
 
-def _approval(crd: Object) -> str:
+def _approval_value(crd: Object) -> str:
     """The value of the annotation about the approval; empty without it."""
     approval: str = (crd["metadata"].get("annotations") or {}).get(_APPROVAL_ANNOTATION, "")
     return approval
 
 
 def _approval_state(approval: str) -> str:
-    """`approved`, `missing` (the annotation is empty), or `invalid` (it is neither a URL nor a reason)."""
+    """`missing` for an empty annotation, `valid` for a URL or a reason that starts with `unapproved`, or `invalid`."""
     if not approval:
         return "missing"
-    if approval.startswith("unapproved"):  # a reason, which counts like the URL of an approval
-        return "approved"
+    if approval.startswith("unapproved"):
+        return "valid"
     try:
         url = urlsplit(approval)
     except ValueError:
         return "invalid"
-    return "approved" if url.scheme and url.netloc else "invalid"
+    return "valid" if url.scheme and url.netloc else "invalid"
 
 
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     """Field errors of `spec.conversion`; the webhook is required for the strategy Webhook, and forbidden for None."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    errors = checks.one_of(strategy, f"{path}.strategy", _CONVERSION_STRATEGIES)
-    if not strategy:
-        errors = [required(f"{path}.strategy")]
+    strategy_path = f"{path}.strategy"
+    errors = checks.one_of(strategy, strategy_path, _CONVERSION_STRATEGIES) if strategy else [required(strategy_path)]
     config = (webhook or {}).get("clientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":
@@ -423,7 +420,7 @@ def _client_config_errors(config: Object | None, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    """Field errors of the URL of the webhook."""
+    """Field errors of the URL of the webhook: https and a host, without user, query and fragment."""
     url_form = "; desired format: https://host[/path]"
     try:
         url_parts = urlsplit(url)

@@ -2,7 +2,8 @@
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server. `crd_validation` validates definitions.
+`api.kinds.catalog` lists it for the API server. `crd_validation` validates definitions. A new field needs regenerated
+type facts (CONTRIBUTING.md), its default here and its validation there; a new column, a cell in `_row`.
 
 Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
 tests/conformance/golden/scale.jsonl.
@@ -17,6 +18,7 @@ from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
 KEY = "customresourcedefinitions.apiextensions.k8s.io"
+"""`PLURAL.GROUP` of this resource, by which the API server looks its record up."""
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a deleted definition until all its objects are gone."""
 _DEFAULT_SERVICE_PORT = 443
@@ -24,7 +26,7 @@ _DEFAULT_SERVICE_PORT = 443
 
 
 def set_defaults(crd: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: names by the kind, no conversion, the port of a webhook's Service."""
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
     kind = names.get("kind", "")

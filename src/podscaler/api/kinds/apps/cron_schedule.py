@@ -2,7 +2,7 @@
 
 `api.kinds.apps.cronjob` validates schedules with it; `podscaler.controlplane.controllers.batch.cronjobs` starts Jobs at
 the times. The library cronsim, which follows Debian's cron, computes them; `_normalize` rewrites fields where
-robfig/cron, the library of Kubernetes, differs.
+robfig/cron, the library of Kubernetes, differs. Another difference between the two is a new case there.
 
 Source: the documentation of cronsim and of robfig/cron v3.
 Differs: `@every` is rejected; daylight saving time follows Debian's cron; the texts of most errors are cronsim's.
@@ -26,8 +26,10 @@ _MACROS = {
 }
 _FIELD_COUNT = 5
 """Minute, hour, day of the month, month, day of the week."""
-_BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
-"""The lowest and highest number of each field."""
+_FIELD_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+"""The lowest and highest number of each field, in their order."""
+_DAY_FIELD_HIGHEST = (31, 6)
+"""The highest numbers of the two day fields, of the month and of the week, which no other field has."""
 _PART = re.compile(r"(?P<low>\*|[0-9]{1,10}|[A-Za-z]{3})(-(?P<high>[0-9]{1,10}|[A-Za-z]{3}))?(/(?P<step>[0-9]{1,10}))?")
 """One of the parts of a field, which commas separate: `*`, `*/5`, `8-18/2`, `MON-FRI`."""
 _ZONE_SEGMENT = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
@@ -41,7 +43,8 @@ class ScheduleError(PodscalerError):
 def parse_zone(name: str) -> ZoneInfo:
     """The time zone of a name of the IANA database (`Europe/Berlin`). Raises ScheduleError for an unknown one."""
     segments = name.split("/")
-    if not all(_ZONE_SEGMENT.fullmatch(segment) for segment in segments) or not {".", ".."}.isdisjoint(segments):
+    is_file_name = all(_ZONE_SEGMENT.fullmatch(segment) and segment not in (".", "..") for segment in segments)
+    if not is_file_name:  # zoneinfo opens a file of this name
         raise ScheduleError(f"unknown time zone {name}")
     try:
         return ZoneInfo(name)
@@ -66,9 +69,11 @@ class CronSchedule:
             raise ScheduleError("empty spec string")
         if len(fields) != _FIELD_COUNT:
             raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-        normalized = [_normalize(field, *bounds) for field, bounds in zip(fields, _BOUNDS, strict=True)]
-        for index, field in enumerate(normalized):  # one by one: 31 February is valid, although it never comes
-            _check_by_cronsim(" ".join(["*"] * index + [field] + ["*"] * (_FIELD_COUNT - index - 1)))
+        normalized = [_normalize(field, *bounds) for field, bounds in zip(fields, _FIELD_RANGES, strict=True)]
+        for index, field in enumerate(normalized):  # one by one, as 31 February is valid, although it never comes
+            single_field_schedule = ["*"] * _FIELD_COUNT
+            single_field_schedule[index] = field
+            _check_by_cronsim(" ".join(single_field_schedule))
         self._expression = " ".join(normalized)
 
     def next_ns(self, after_ns: int) -> int:
@@ -76,7 +81,7 @@ class CronSchedule:
 
         Raises ScheduleError for fields that are never met, such as 31 February.
         """
-        from cronsim import CronSim, CronSimError  # late: only CronJobs need it
+        from cronsim import CronSim, CronSimError  # imported here, as only CronJobs need it
 
         after = datetime.fromtimestamp(after_ns // NANOSECONDS, UTC).astimezone(self._zone)
         try:
@@ -108,8 +113,7 @@ def _normalize(field: str, lowest: int, highest: int) -> str:
             raise ScheduleError(f"end of range ({int(range_end)}) above maximum ({highest}): {part}")
         if low == "*" and step in (None, "1"):
             return "*"
-        is_day_field = highest in (31, 6)  # of the month, of the week
-        if low == "*" and is_day_field and int(step) > 0:  # cronsim rejects a step of 0
+        if low == "*" and highest in _DAY_FIELD_HIGHEST and int(step) > 0:  # cronsim rejects a step of 0
             rewritten.append(",".join(map(str, range(lowest, highest + 1, int(step)))))
         elif low != "*" and step is not None and high is None:
             rewritten.append(f"{low}-{highest}/{step}")

@@ -2,7 +2,8 @@
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. The Job template is validated like the spec of a Job with the defaults
-of Jobs; the stored CronJob does not get these defaults.
+of Jobs; the stored CronJob does not get these defaults. A new field needs regenerated type facts (CONTRIBUTING.md), its
+default and its validation here; a new column, a cell in `_cells` at the same position.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -27,13 +28,13 @@ _ZONE_PATH = "spec.timeZone"
 
 
 def set_defaults(cron_job: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: concurrency policy, history limits, Job template."""
     spec = cron_job.setdefault("spec", {})
     defaults = {"concurrencyPolicy": "Allow", "suspend": False}
     defaults |= {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
-    for name, default in defaults.items():
-        if spec.get(name) in (None, ""):
-            spec[name] = default
+    for field, default in defaults.items():
+        if spec.get(field) in (None, ""):  # an empty concurrencyPolicy is an unset one
+            spec[field] = default
     job_spec = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
     job_policies.set_defaults(job_spec)
     pod_defaults.set_template_defaults(job_spec)
@@ -96,7 +97,7 @@ def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
     job_object = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
     job.set_defaults(job_object)
     old_pod_template = (((old_spec or {}).get("jobTemplate") or {}).get("spec") or {}).get("template")
-    errors = [
+    errors = [  # with the path of the template before the path in a Job, which starts with `spec`
         replace(error, field="spec.jobTemplate." + error.field)
         for error in job.spec_errors(job_object["spec"], old_pod_template)
     ]

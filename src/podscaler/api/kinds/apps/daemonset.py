@@ -4,7 +4,8 @@ The annotation GENERATION_ANNOTATION, the template generation, replaces a field 
 changes it; `podscaler.controlplane.controllers.apps.daemonset_nodes` reads it.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here; a new column, a cell in `_cells` at the same position.
 
 Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """
@@ -26,13 +27,13 @@ from podscaler.api.text.json_text import DecodeError
 GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 """The annotation with the number of template revisions; pods have it as a label."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")  # bounded, as Python does not convert texts of thousands of digits
-_COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+_REQUIRED_COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 _OPTIONAL_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
-_EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)
+_EMPTY_STATUS: Object = dict.fromkeys(_REQUIRED_COUNTS, 0)
 
 
 def set_defaults(daemon_set: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: revision limit, rolling update one pod at a time, pod template, counts of the status."""
     spec = daemon_set.setdefault("spec", {})
     spec.setdefault("revisionHistoryLimit", 10)
     strategy = spec.setdefault("updateStrategy", {})
@@ -43,8 +44,8 @@ def set_defaults(daemon_set: Object) -> None:
         rolling_update.setdefault("maxSurge", 0)
     pod_defaults.set_template_defaults(spec)
     status = daemon_set.setdefault("status", {})
-    for name in _COUNTS:
-        status.setdefault(name, 0)
+    for field in _REQUIRED_COUNTS:
+        status.setdefault(field, 0)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -59,7 +60,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
-    """Errors of the update strategy."""
+    """Errors of the update strategy: OnDelete, or RollingUpdate with its parameters."""
     strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     if strategy_type == "OnDelete":
         return []
@@ -75,22 +76,24 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
     # two loops: kube-apiserver reports percentages after amounts that are malformed or negative
-    for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.amount_errors(rolling_update.get(name, 0), f"{path}.{name}")
-    for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.over_100_percent_errors(rolling_update.get(name, 0), f"{path}.{name}")
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += int_or_percent.amount_errors(rolling_update.get(field, 0), f"{path}.{field}")
+    for field in ("maxUnavailable", "maxSurge"):
+        errors += int_or_percent.over_100_percent_errors(rolling_update.get(field, 0), f"{path}.{field}")
     surge, unavailable = rolling_update.get("maxSurge", 0), rolling_update.get("maxUnavailable", 0)
-    if int_or_percent.is_zero(surge):
-        message = "cannot be 0 when maxSurge is 0"
-        errors += [required(f"{path}.maxUnavailable", message)] if int_or_percent.is_zero(unavailable) else []
-    elif not int_or_percent.is_zero(unavailable):
+    is_surge_zero, is_unavailable_zero = int_or_percent.is_zero(surge), int_or_percent.is_zero(unavailable)
+    if is_surge_zero and is_unavailable_zero:
+        errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    elif not is_surge_zero and not is_unavailable_zero:
         errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a DaemonSet."""
-    return workload_spec.status_count_errors(new.get("status") or {}, *_COUNTS, *_OPTIONAL_COUNTS, "collisionCount")
+    return workload_spec.status_count_errors(
+        new.get("status") or {}, *_REQUIRED_COUNTS, *_OPTIONAL_COUNTS, "collisionCount"
+    )
 
 
 def _prepare_create(new: Object) -> None:
@@ -133,8 +136,11 @@ def _parse_int64(number_text: str) -> int:
     raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(number_text)}: {problem}")
 
 
-def _managed_form(daemon_set: Object) -> Callable[[Object], Object]:
-    """The hook `seen_by_managers`: managers own the template generation that `daemon_set`, the sent object, has."""
+def _make_managed_form(daemon_set: Object) -> Callable[[Object], Object]:
+    """The hook `seen_by_managers`: a function that restores the annotation of `daemon_set`, the sent object.
+
+    Field managers then own the template generation that the client sent, not the one that the server set.
+    """
     sent_generation = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
     return partial(_with_sent_generation, sent_generation)
 
@@ -192,7 +198,7 @@ RESOURCE = Resource(
         validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
-        seen_by_managers=_managed_form,
+        seen_by_managers=_make_managed_form,
     ),
     printer=tables.named(
         "daemon set",

@@ -1,7 +1,8 @@
 """Resource definition of Deployment (apps/v1): defaults, validation, scale, table.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here; a new column, a cell in `_cells` at the same position.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1.
 """
@@ -15,11 +16,12 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_su
 from podscaler.api.resource import checks, go_struct, label_selector, scale_mappings, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+_POD_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+_STATUS_COUNTS = ("observedGeneration", *_POD_COUNTS, "collisionCount")
 
 
 def set_defaults(deployment: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: one replica, rolling update by 25 %, limits, pod template."""
     spec = deployment.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
@@ -63,7 +65,7 @@ def _strategy_errors(strategy: Object) -> list[FieldError]:
 
 
 def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
-    """Errors of maxUnavailable and maxSurge, which may not both be zero."""
+    """Errors of maxUnavailable, at most 100 %, and maxSurge, which has no maximum; they may not both be zero."""
     unavailable, surge = rolling_update.get("maxUnavailable", 0), rolling_update.get("maxSurge", 0)
     field_path = f"{path}.rollingUpdate"
     errors = int_or_percent.amount_errors(unavailable, f"{field_path}.maxUnavailable")
@@ -74,7 +76,7 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """Keeps the spec and the labels, in place."""
+    """Keeps the spec and, as upstream, the labels, in place."""
     status_subresource.keep_spec(new, old)
     metadata = new["metadata"]
     metadata.pop("labels", None)
@@ -85,7 +87,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a Deployment."""
     status = new.get("status") or {}
-    errors = workload_spec.status_count_errors(status, *_COUNTS, "unavailableReplicas", "collisionCount")
+    errors = workload_spec.status_count_errors(status, *_STATUS_COUNTS)
     return errors + workload_spec.replica_count_errors(status, "updatedReplicas", "readyReplicas", "availableReplicas")
 
 

@@ -2,7 +2,8 @@
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. `job_policies` validates the policies; `cronjob` uses `set_defaults`
-and `spec_errors` for its Job template.
+and `spec_errors` for its Job template. A new field needs regenerated type facts (CONTRIBUTING.md), its default and its
+validation here; a new column, a cell in `_cells` at the same position.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -29,8 +30,8 @@ _NAME_LABEL = "batch.kubernetes.io/job-name"
 _DEFAULT_BACKOFF_LIMIT = 6
 _UNLIMITED_BACKOFF = 2**31 - 1
 """The back-off limit of a Job whose indexes have limits of their own: the largest int32."""
-_INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
-_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_INDEX_LIMIT_FIELDS = ("backoffLimitPerIndex", "maxFailedIndexes")
+_COUNT_FIELDS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 _COMPLETION_MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _INDEXED_PARALLELISM_MAX = 100_000
@@ -50,7 +51,7 @@ _SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def set_defaults(job: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: completions, parallelism, back-off limit, completion mode, policies, pod template."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -109,48 +110,6 @@ def _prepare_status_update(new: Object, old: Object) -> None:
     _set_default_labels(new)
 
 
-def _status_text(job: Object) -> str:
-    """The column STATUS: the condition that ended the Job, else Terminating, one of _RUNNING_CONDITIONS or Running."""
-    conditions = (job.get("status") or {}).get("conditions") or []
-    true_types = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
-    for condition_type in _END_CONDITIONS:
-        if condition_type in true_types:
-            return condition_type
-    if job["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    return next((condition_type for condition_type in _RUNNING_CONDITIONS if condition_type in true_types), "Running")
-
-
-def _completions_text(job: Object) -> str:
-    """The column COMPLETIONS: `2/3`; without completions `2/1`, or `2/1 of 4` with a parallelism of 4."""
-    spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
-    completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
-    if completions is not None:
-        return f"{succeeded}/{completions}"
-    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
-
-
-def _duration_text(job: Object, now_ns: int) -> str:
-    """The column DURATION: the time from the start to the end, or to now; empty before the start."""
-    status = job.get("status") or {}
-    if not status.get("startTime"):
-        return ""
-    end_ns = instants.parse(status["completionTime"]) if status.get("completionTime") else now_ns
-    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // NANOSECONDS)
-
-
-def _cells(job: Object, now_ns: int) -> list[Any]:
-    """The cells of a table row: status, completions, duration, containers."""
-    spec = job["spec"]
-    return [
-        _status_text(job),
-        _completions_text(job),
-        _duration_text(job, now_ns),
-        *workload_spec.container_cells(job),
-        label_selector.text(spec.get("selector")),
-    ]
-
-
 def own_labels(metadata: Object) -> dict[str, str]:
     """The labels of the pods of a Job, by which its selector finds them; `metadata` is that of the Job."""
     uid, name = metadata["uid"], metadata.get("name", "")
@@ -172,7 +131,7 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
         spec: with all defaults.
         old_template: the stored pod template; None for a new one.
     """
-    errors = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
+    errors = workload_spec.count_errors(spec, *_COUNT_FIELDS, *_INDEX_LIMIT_FIELDS)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     errors += job_policies.managed_by_errors(spec.get("managedBy"))
@@ -203,7 +162,7 @@ def _mode_errors(spec: Object) -> list[FieldError]:
         return [not_supported("spec.completionMode", mode, _COMPLETION_MODES)]
     if mode == "NonIndexed":
         detail = "requires indexed completion mode"
-        set_fields = [field for field in _INDEX_COUNTS if spec.get(field) is not None]
+        set_fields = [field for field in _INDEX_LIMIT_FIELDS if spec.get(field) is not None]
         return [invalid(f"spec.{field}", spec[field], detail) for field in set_fields]
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
@@ -299,6 +258,48 @@ def _immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
     if errors and field in _GO_TYPES and spec.get(field) is not None:
         return [invalid(f"spec.{field}", go_struct.printed(spec[field], _GO_TYPES[field]), checks.IMMUTABLE)]
     return errors
+
+
+def _status_text(job: Object) -> str:
+    """The column STATUS: the condition that ended the Job, else Terminating, one of _RUNNING_CONDITIONS or Running."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    true_types = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
+    for condition_type in _END_CONDITIONS:
+        if condition_type in true_types:
+            return condition_type
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return next((condition_type for condition_type in _RUNNING_CONDITIONS if condition_type in true_types), "Running")
+
+
+def _completions_text(job: Object) -> str:
+    """The column COMPLETIONS: `2/3`; without completions `2/1`, or `2/1 of 4` with a parallelism of 4."""
+    spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
+    completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
+    if completions is not None:
+        return f"{succeeded}/{completions}"
+    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
+
+
+def _duration_text(job: Object, now_ns: int) -> str:
+    """The column DURATION: the time from the start to the end, or to now; empty before the start."""
+    status = job.get("status") or {}
+    if not status.get("startTime"):
+        return ""
+    end_ns = instants.parse(status["completionTime"]) if status.get("completionTime") else now_ns
+    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // NANOSECONDS)
+
+
+def _cells(job: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row: status, completions, duration, containers."""
+    spec = job["spec"]
+    return [
+        _status_text(job),
+        _completions_text(job),
+        _duration_text(job, now_ns),
+        *workload_spec.container_cells(job),
+        label_selector.text(spec.get("selector")),
+    ]
 
 
 RESOURCE = Resource(

@@ -9,7 +9,7 @@ Source: the API reference of batch/v1; kube-apiserver's validation messages.
 from typing import Final
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, duplicate, invalid, required, too_long, too_many
+from podscaler.api.machinery.field import FieldError, invalid, required, too_long, too_many
 from podscaler.api.resource import checks, go_struct, references
 from podscaler.api.resource.resources import Object
 
@@ -21,7 +21,7 @@ _INDEXES_MAX_BYTES: Final = 64 * 1024
 _MANAGED_BY_MAX_BYTES: Final = 63
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS: Final = ("In", "NotIn")
-_STATUSES: Final = ("False", "True", "Unknown")
+_CONDITION_STATUSES: Final = ("False", "True", "Unknown")
 _REPLACEMENT_POLICIES: Final = ("Failed", "TerminatingOrFailed")
 _FAILED_INDEXES_MAX: Final = 100_000
 _COMPLETIONS_SOFT_MAX: Final = 100_000
@@ -89,7 +89,7 @@ def _replacement_errors(spec: Object) -> list[FieldError]:
 
 
 def _failure_policy_errors(spec: Object) -> list[FieldError]:
-    """Errors of the pod failure policy."""
+    """Errors of the pod failure policy: the number of its rules, and each of them."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return []
@@ -112,7 +112,6 @@ def _rule_errors(spec: Object, rule: Object, path: str, container_names: set[str
     Args:
         spec: the spec of the Job.
         rule: an item of `podFailurePolicy.rules`.
-        path: the path of the rule.
         container_names: the containers of the pod template, one of which an exit code may name.
     """
     action, exit_codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
@@ -146,7 +145,7 @@ def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[Fi
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:
     """Field errors of a condition of pods in a rule: its type and status."""
     errors = checks.well_formed(condition.get("type", ""), f"{path}.type", names.label_key_errors)
-    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", _STATUSES)
+    return errors + _choice_errors(condition.get("status", ""), f"{path}.status", _CONDITION_STATUSES)
 
 
 def _exit_code_errors(requirement: Object, path: str, container_names: set[str]) -> list[FieldError]:
@@ -167,9 +166,7 @@ def _exit_code_errors(requirement: Object, path: str, container_names: set[str])
     for index, exit_code in enumerate(exit_codes):
         if operator == "In" and exit_code == 0:
             errors.append(invalid(f"{values_path}[{index}]", exit_code, "must not be 0 for the In operator"))
-        if exit_code in earlier_codes:
-            errors.append(duplicate(f"{values_path}[{index}]", exit_code))
-        earlier_codes.add(exit_code)
+        errors += checks.not_repeated(exit_code, f"{values_path}[{index}]", earlier_codes)
     return errors + checks.holds(exit_codes == sorted(exit_codes), values_path, exit_codes, "must be ordered")
 
 
@@ -197,7 +194,8 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
 
 def _success_rule_errors(rule: Object, path: str, completions: int) -> list[FieldError]:
     """Errors of a rule of the success policy: indexes, their number, or both."""
-    index_list, succeeded_count, index_count = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
+    index_list, succeeded_count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    index_count = 0  # also that of a malformed list
     errors: list[FieldError] = []
     if succeeded_count is None and index_list is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
@@ -210,11 +208,12 @@ def _success_rule_errors(rule: Object, path: str, completions: int) -> list[Fiel
         except _IndexesError as error:
             errors.append(invalid(indexes_path, index_list, f"error parsing succeededIndexes: {error}"))
     if succeeded_count is not None:
-        count_path, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
+        count_path = f"{path}.succeededCount"
         errors += checks.not_negative(succeeded_count, count_path)
-        completions_message = message_format.format(completions, "specified completions")
+        completions_message = f"must be less than or equal to {completions} (the number of specified completions)"
         errors += checks.holds(succeeded_count <= completions, count_path, succeeded_count, completions_message)
-        index_count_message = message_format.format(index_count, "indexes in the specified succeededIndexes field")
+        counted = "indexes in the specified succeededIndexes field"
+        index_count_message = f"must be less than or equal to {index_count} (the number of {counted})"
         errors += checks.holds(
             index_list is None or succeeded_count <= index_count, count_path, succeeded_count, index_count_message
         )
@@ -227,8 +226,10 @@ def _count_indexes(index_list: str, completions: int) -> int:
     Raises:
         _IndexesError: the list is malformed, not in increasing order, or has an index that is not below `completions`.
     """
+    if not index_list:
+        return 0
     index_count, previous_end = 0, None
-    for interval in index_list.split(",") if index_list else ():
+    for interval in index_list.split(","):
         start, end = _parse_interval(interval, completions)
         if previous_end is not None and previous_end >= start:
             raise _IndexesError(f"non-increasing order, previous: {previous_end}, current: {start}")
@@ -252,7 +253,7 @@ def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
 
 def _parse_index(index_text: str, completions: int) -> int:
     """An index below `completions`. Raises _IndexesError."""
-    digits = index_text.removeprefix("+")
+    digits = index_text.removeprefix("+")  # a sign, which Go's strconv.Atoi allows
     if not (digits.isascii() and digits.isdigit()):
         raise _IndexesError(f'cannot convert string to integer for index: "{index_text}"')
     if int(digits) >= completions:

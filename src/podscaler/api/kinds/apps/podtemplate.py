@@ -1,7 +1,7 @@
 """Resource definition of PodTemplate (core/v1): a pod template by itself, which no controller uses.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new column needs a cell in `_cells` at the same position.
 
 Source: the API reference of core/v1.
 """

@@ -1,7 +1,8 @@
 """The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
 RESOURCE and REPLICATION_CONTROLLER register the functions of this module as hooks, which `api.resource.resources`
-explains; `api.kinds.catalog` lists them for the API server.
+explains; `api.kinds.catalog` lists them for the API server. A new field needs regenerated type facts (CONTRIBUTING.md),
+its default and its validation here; a new column of both kinds, a cell in `_printer`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1 and core/v1.
 """
@@ -18,11 +19,11 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 
 _LIMITED_COUNTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 """Counts of the status that must not be above `replicas`."""
-_COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
+_STATUS_COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 
 
 def set_defaults(replica_set: Object) -> None:
-    """API defaults of ReplicaSet, in place."""
+    """API defaults of ReplicaSet, in place: one replica, pod template."""
     spec = replica_set.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     pod_defaults.set_template_defaults(spec)
@@ -60,7 +61,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a ReplicationController to be stored."""
     spec = new["spec"]
-    errors = workload_spec.count_errors(spec, "minReadySeconds")
+    errors = workload_spec.count_errors(spec, "minReadySeconds")  # `replicas` after the selector, as upstream
     selector = spec.get("selector") or {}
     errors += metadata.label_errors(selector, "spec.selector") if selector else [required("spec.selector")]
     errors += workload_spec.count_errors(spec, "replicas")
@@ -76,7 +77,7 @@ def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of either kind."""
     status = new.get("status") or {}
-    errors = workload_spec.status_count_errors(status, *_COUNTS)
+    errors = workload_spec.status_count_errors(status, *_STATUS_COUNTS)
     return errors + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 

@@ -1,7 +1,8 @@
 """The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
 RESOURCE and CONTROLLER_REVISION register the functions of this module as hooks, which `api.resource.resources`
-explains; `api.kinds.catalog` lists them for the API server.
+explains; `api.kinds.catalog` lists them for the API server. A new field needs regenerated type facts (CONTRIBUTING.md),
+its default and its validation here; a new column, a cell in `_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of apps/v1. Differs: the data of a revision are
 compared by their meaning; kube-apiserver compares their bytes.
@@ -28,7 +29,7 @@ _IMMUTABLE_FIELDS = ("selector", "serviceName", "podManagementPolicy")
 
 
 def set_defaults(stateful_set: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: one replica, ordered pods, rolling update, retained claims, templates, status."""
     spec = stateful_set.setdefault("spec", {})
     spec.setdefault("serviceName", "")
     spec.setdefault("replicas", 1)
@@ -114,12 +115,13 @@ def _with_claim_volumes(spec: Object) -> Object:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
-    """Errors of the update strategy."""
+    """Errors of the update strategy: OnDelete without parameters of RollingUpdate, or RollingUpdate."""
     strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     if strategy_type == "OnDelete":
-        message = "only allowed for updateStrategy 'RollingUpdate'"
-        printed = go_struct.printed(rolling_update or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
-        return [] if rolling_update is None else [invalid(f"{path}.rollingUpdate", printed, message)]
+        if rolling_update is None:
+            return []
+        printed = go_struct.printed(rolling_update, "apps/v1.RollingUpdateStatefulSetStrategy")
+        return [invalid(f"{path}.rollingUpdate", printed, "only allowed for updateStrategy 'RollingUpdate'")]
     if strategy_type != "RollingUpdate":
         printed = go_struct.printed(strategy, "apps/v1.StatefulSetUpdateStrategy")
         return [invalid(path, printed, "must be 'RollingUpdate' or 'OnDelete'")]

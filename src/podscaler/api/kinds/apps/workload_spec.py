@@ -1,8 +1,9 @@
 """Validation and table columns that all kinds with a pod template share: replicas, selector, template, status.
 
-Called by the records of those kinds in this package, and of PodDisruptionBudget. `spec`, `status` and `template`
-arguments are those parts of the object as JSON objects. Field errors have the paths that all these kinds share:
-`spec.selector`, `spec.template`, ...
+Called by the records of those kinds in this package, and of PodDisruptionBudget. A new check of a field that several of
+these kinds have goes here; one of a single kind, into its module. `spec`, `status` and `template` arguments are those
+parts of the object as JSON objects. Field errors have the paths that all these kinds share: `spec.selector`,
+`spec.template`, ...
 
 Source: responses of kube-apiserver to rejected workloads (tests/conformance/golden); the API reference of apps/v1.
 """
@@ -19,31 +20,30 @@ def count_errors(spec: Object, *fields: str) -> list[FieldError]:
     return [error for field in fields for error in checks.not_negative(spec.get(field), f"spec.{field}")]
 
 
-def selector_errors(spec: Object, kind: str, *, is_validated: bool = False) -> list[FieldError]:
-    """The errors of `spec.selector`, which must be valid and not empty.
-
-    Args:
-        spec: the spec of the workload.
-        kind: the name of the kind in a message.
-        is_validated: whether the caller has validated the selector: only an empty or missing one is an error then.
-    """
+def selector_errors(spec: Object, kind: str) -> list[FieldError]:
+    """The errors of `spec.selector`, which must be valid and not empty; `kind` is the name of the kind in a message."""
     selector = spec.get("selector")
+    malformed_errors = [] if selector is None else label_selector.validate(selector, "spec.selector")
+    return malformed_errors + _empty_selector_errors(selector, kind)
+
+
+def _empty_selector_errors(selector: Object | None, kind: str) -> list[FieldError]:
+    """The error of a missing selector (None), or of one that selects everything."""
     if selector is None:
         return [required("spec.selector")]
-    errors = [] if is_validated else label_selector.validate(selector, "spec.selector")
-    if label_selector.is_empty(selector):
-        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
-    return errors
+    message = f"empty selector is invalid for {kind}"
+    return [invalid("spec.selector", selector, message)] if label_selector.is_empty(selector) else []
 
 
 def selector_and_template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
     """The errors of selector and template of a Deployment or ReplicaSet.
 
-    With an invalid selector the template is not validated. Messages have the same kinds for both, as in kube-apiserver.
+    With an invalid selector the template is not validated. The messages name the same kinds for both workloads, as
+    those of kube-apiserver do.
     """
     selector = spec.get("selector")
     malformed_errors = label_selector.validate(selector, "spec.selector") if selector else []
-    errors = malformed_errors + selector_errors(spec, "deployment", is_validated=True)
+    errors = malformed_errors + _empty_selector_errors(selector, "deployment")
     if malformed_errors:
         return [*errors, invalid("spec.selector", selector, "invalid label selector")]
     return errors + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
@@ -98,9 +98,9 @@ def status_count_errors(status: Object, *fields: str) -> list[FieldError]:
     return [error for field in fields for error in checks.not_negative(status.get(field), f"status.{field}")]
 
 
-def replica_count_errors(status: Object, *names: str) -> list[FieldError]:
+def replica_count_errors(status: Object, *limited_counts: str) -> list[FieldError]:
     """The errors of the named counts that exceed `replicas`, and of available replicas that are not ready."""
-    bounded_fields = [*((name, "replicas") for name in names), ("availableReplicas", "readyReplicas")]
+    bounded_fields = [*((count, "replicas") for count in limited_counts), ("availableReplicas", "readyReplicas")]
     errors = []
     for field, upper_field in bounded_fields:
         count, upper_bound = status.get(field) or 0, status.get(upper_field) or 0

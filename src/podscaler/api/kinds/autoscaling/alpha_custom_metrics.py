@@ -6,7 +6,7 @@
 A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `conversion`
 replaces the annotations by such metrics (`expand`); the emulation of Kubernetes 1.1 reads the targets in addition to
 the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as upstream's
-does since 1.6.
+does since 1.6. Both formats are frozen.
 
 Source: the CustomMetricTargetList and CustomMetricCurrentStatusList of Kubernetes 1.2 (extensions/v1beta1).
 """
@@ -89,10 +89,9 @@ def expand(autoscaler: Object) -> Expanded:
             {"type": "Pods", "pods": {"metricName": metric.name, value_field: metric.value}}
             for metric in annotated_metrics
         ]
-        other_annotations = {
-            name: value for name, value in annotations.items() if name not in (key, metrics_annotation)
-        }
-        if metrics := [*(hpa_annotations.find_value(expanded, metrics_annotation) or []), *pods_metrics]:
-            other_annotations[metrics_annotation] = hpa_annotations.encode(metrics)
-        expanded = {**expanded, "metadata": {**expanded["metadata"], "annotations": other_annotations}}
+        v1_metrics = hpa_annotations.find_value(expanded, metrics_annotation) or []
+        new_annotations = {name: value for name, value in annotations.items() if name not in (key, metrics_annotation)}
+        if metrics := [*v1_metrics, *pods_metrics]:
+            new_annotations[metrics_annotation] = hpa_annotations.encode(metrics)
+        expanded = {**expanded, "metadata": {**expanded["metadata"], "annotations": new_annotations}}
     return Expanded(expanded, errors)

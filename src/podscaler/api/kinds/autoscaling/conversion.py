@@ -162,11 +162,11 @@ def _losses_between(old_form: Object, new_form: Object, api_version: str) -> lis
     """The losses between two stored forms; `new_form` is `old_form` converted to `api_version` and back."""
     losses: list[Loss] = []
     for section, list_field in _METRIC_LISTS:
-        old_part, new_part = {**old_form.get(section, {})}, {**new_form.get(section, {})}
-        metrics = old_part.pop(list_field, None) or []
-        returned_metrics = new_part.pop(list_field, None) or []
+        old_fields, new_fields = {**old_form.get(section, {})}, {**new_form.get(section, {})}
+        metrics = old_fields.pop(list_field, None) or []
+        returned_metrics = new_fields.pop(list_field, None) or []
         losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", api_version)
-        losses += _differences(old_part, new_part, section, api_version)
+        losses += _value_losses(old_fields, new_fields, section, api_version)
     return losses
 
 
@@ -177,11 +177,10 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, api_version:
         if new_position is None:
             yield Loss(f"{path}[{index}]", f"{api_version} has no place for it")
         else:
-            yield from _differences(old[index], new[new_position], f"{path}[{index}]", api_version)
-    kept_positions = [new_position for new_position in new_positions if new_position is not None]
-    if kept_positions != sorted(kept_positions):
-        moves = [(position, index) for index, position in enumerate(new_positions) if position is not None]
-        old_indexes = [index for _, index in sorted(moves)]  # in the new order
+            yield from _value_losses(old[index], new[new_position], f"{path}[{index}]", api_version)
+    indexes_by_position = {position: index for index, position in enumerate(new_positions) if position is not None}
+    old_indexes = [indexes_by_position[position] for position in sorted(indexes_by_position)]  # in the new order
+    if old_indexes != sorted(old_indexes):
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 
@@ -208,7 +207,7 @@ def _metric_type(metric: Object) -> str:
     return str(metric.get("type", ""))
 
 
-def _differences(old: Any, new: Any, path: str, api_version: str) -> Iterator[Loss]:
+def _value_losses(old: Any, new: Any, path: str, api_version: str) -> Iterator[Loss]:
     """Yields the losses of everything in `old` that is missing or different in `new`.
 
     Args:
@@ -219,10 +218,10 @@ def _differences(old: Any, new: Any, path: str, api_version: str) -> Iterator[Lo
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
-            yield from _differences(value, new.get(key), f"{path}.{key}", api_version)
+            yield from _value_losses(value, new.get(key), f"{path}.{key}", api_version)
     elif isinstance(old, list) and isinstance(new, list):
         for index, value in enumerate(old):
-            yield from _differences(value, new[index] if index < len(new) else None, f"{path}[{index}]", api_version)
+            yield from _value_losses(value, new[index] if index < len(new) else None, f"{path}[{index}]", api_version)
     elif new is None:
         if old is not None:
             yield Loss(path, f"{api_version} has no place for it")

@@ -3,7 +3,7 @@
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. Defaults are in `hpa_defaults`, validation in `hpa_validation`, the
 conversion of v1 in `hpa_v1`; older versions are in `hpa_removed_versions`, which replaces this record where they are
-served.
+served. A new field of v2: its default and its validation there; `hpa_annotations` says how older versions keep it.
 
 Source: docs/spec/api.md.
 """
@@ -47,8 +47,8 @@ def _completed_spec(hpa: Object) -> Object:
     return spec
 
 
-def _managed_form(hpa: Object) -> Callable[[Object], Object]:
-    """The hook `seen_by_managers`; `hpa` is the sent object.
+def _make_managed_form(hpa: Object) -> Callable[[Object], Object]:
+    """The hook `seen_by_managers`: a function from the stored object to what field managers own; `hpa` is the sent one.
 
     An empty list of current metrics is stored as null; the manager that sent the empty list owns the field.
     """
@@ -97,7 +97,7 @@ RESOURCE = Resource(
         validate_status=hpa_validation.validate_status,
         has_generation=True,
         spec_of=_completed_spec,
-        seen_by_managers=_managed_form,
+        seen_by_managers=_make_managed_form,
     ),
     printer=hpa_table.PRINTER,
 )

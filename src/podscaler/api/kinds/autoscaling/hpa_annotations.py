@@ -16,7 +16,7 @@ Source: docs/spec/api.md 4 (Conversion).
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.api.kinds.autoscaling import hpa_flat_metrics
 from podscaler.api.machinery import timestamps
@@ -77,24 +77,31 @@ def _read_struct(value: Any, message: str) -> Object:
     """
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    fields, names_by_folded_name, always_present = _fields(message)
+    struct = _struct_of(message)
     struct_fields = {}
     for key, member in value.items():
-        name = key if key in fields else names_by_folded_name.get(key.casefold())
+        name = key if key in struct.fields else struct.names_by_folded_name.get(key.casefold())
         if name is not None and member is not None:
-            struct_fields[name] = _read_field(member, fields[name])
-    for name in always_present:
+            struct_fields[name] = _read_field(member, struct.fields[name])
+    for name in struct.always_present:
         if name not in struct_fields:
-            struct_fields[name] = _read_single(None, fields[name].type)
-    return {name: struct_fields[name] for name in fields if name in struct_fields}
+            struct_fields[name] = _read_single(None, struct.fields[name].type)
+    return {name: struct_fields[name] for name in struct.fields if name in struct_fields}
+
+
+class _Struct(NamedTuple):
+    """The fields of a message by name; their names by case-folded name; the names of those that Go always writes."""
+
+    fields: dict[str, Field]
+    names_by_folded_name: dict[str, str]
+    always_present: tuple[str, ...]
 
 
 @cache
-def _fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
-    """The fields of a message by name; their names by case-folded name; the names of those always present."""
+def _struct_of(message: str) -> _Struct:
     fields = {field.name: field for field in schema.get_message(message).json_fields()}
     always_present = tuple(name for name, field in fields.items() if _is_always_present(field))
-    return fields, {name.casefold(): name for name in fields}, always_present
+    return _Struct(fields, {name.casefold(): name for name in fields}, always_present)
 
 
 def _is_always_present(field: Field) -> bool:

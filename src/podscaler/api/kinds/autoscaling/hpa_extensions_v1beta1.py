@@ -5,7 +5,7 @@ The version is autoscaling/v1 with other names:
     spec: {scaleRef: {kind: Deployment, name: web, subresource: scale}, cpuUtilization: {targetPercentage: 80}}
 
 All other fields of v2 are in the annotations of v1 (`hpa_v1`). The namespace of a scaleRef, and a subresource other
-than `scale`, have no fields in later versions and are lost.
+than `scale`, have no fields in later versions and are lost. A new field of v2 needs nothing here: `hpa_v1` keeps it.
 
 `hpa_removed_versions` registers the conversion in a Resource. Arguments are not changed.
 

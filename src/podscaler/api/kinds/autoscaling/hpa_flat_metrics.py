@@ -5,7 +5,7 @@
 
 The annotations of autoscaling/v1 hold metrics in the flat form, too. The flat fields, their order (an annotation is
 text) and those that are always present come from `api.schema`; `_path_in_v2` has their paths in v2. Called by `hpa_v1`
-and `hpa_v2beta1`.
+and `hpa_v2beta1`. A new source: _SOURCES, and _PATHS_IN_V2 with its new fields.
 
 Source: docs/spec/api.md 4 (Conversion): the table of shapes, and how the type of the target is rebuilt.
 """
@@ -36,7 +36,7 @@ _PATHS_IN_V2 = {
     "name": ("name",),
     "container": ("container",),
 }
-"""Field of a flat source (`pods`, `resource`, ...) -> its path in a source of v2."""
+"""Field of a flat source (`pods`, `resource`, ...) -> its path in a source of v2: one or two names."""
 _AVERAGE_VALUE_PATHS = {SPEC: ("target", "averageValue"), STATUS: ("current", "averageValue")}
 """SPEC or STATUS -> the path in v2 of `averageValue`, a flat field of Object metrics."""
 
@@ -62,7 +62,7 @@ def _source_to_v2(source_field: str, flat_source: Object, message: str) -> Objec
     for field, value in flat_source.items():
         *parents, member = _path_in_v2(field, message)
         parent = source.setdefault(parents[0], {}) if parents else source
-        parent[member] = _reference(value) if field == "target" else value
+        parent[member] = _ordered_reference(value) if field == "target" else value
     if message == SPEC and "averageValue" in flat_source and flat_source["targetValue"] == "0":
         del source["target"]["value"]
     return source
@@ -84,7 +84,7 @@ def _target_type(source_field: str, flat_source: Object) -> str:
 def from_v2(metric: Object, message: str) -> Object:
     """The flat form of a v2 metric, of `message` (SPEC or STATUS)."""
     converted: Object = {"type": metric.get("type", "")}
-    for field in _fields(message):
+    for field in _json_fields(message):
         if field.name in _SOURCES and (source := metric.get(field.name)) is not None:
             converted[field.name] = _source_from_v2(source, field.type, message)
     return converted
@@ -99,24 +99,24 @@ def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
         message: SPEC or STATUS.
     """
     flat_source: Object = {}
-    for field in _fields(flat_message):
+    for field in _json_fields(flat_message):
         *parents, member = _path_in_v2(field.name, message)
         parent: Object = (source.get(parents[0]) or {}) if parents else source
         value: Any = parent.get(member)
         if field.name == "target":
-            flat_source[field.name] = _reference(value or {})
+            flat_source[field.name] = _ordered_reference(value or {})
         elif value is not None or not field.omitempty:
             flat_source[field.name] = ZERO_VALUES[field.type] if value is None else value
     return flat_source
 
 
 @cache
-def _fields(message: str) -> tuple[Field, ...]:
+def _json_fields(message: str) -> tuple[Field, ...]:
     """The fields of a message in Go's order."""
     return tuple(schema.get_message(message).json_fields())
 
 
-def _reference(reference: Object) -> Object:
+def _ordered_reference(reference: Object) -> Object:
     """The reference with its fields in Go's order; an empty apiVersion is left out, the others are not."""
     ordered = {name: reference.get(name, "") for name in ("kind", "name", "apiVersion")}
     if not ordered["apiVersion"]:

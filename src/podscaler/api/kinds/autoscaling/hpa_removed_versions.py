@@ -1,7 +1,8 @@
 """The records of HorizontalPodAutoscaler with the versions that kube-apiserver no longer serves (v2beta2 and older).
 
 `podscaler up` uses them in place of the record in `hpa` where the user requests old versions; `podscaler convert`,
-`podscaler lint` and simulations always do. Objects are stored in the same form with and without them.
+`podscaler lint` and simulations always do. Objects are stored in the same form with and without them. Another version:
+a module that is a `_ConversionModule`, a line in AUTOSCALING, and `conversion._ANNOTATIONS_READ`.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' release notes for the releases that deprecated and removed
 each version.
@@ -9,7 +10,7 @@ each version.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 from podscaler.api.kinds.autoscaling import (
     hpa,
@@ -22,6 +23,17 @@ from podscaler.api.kinds.autoscaling import (
 from podscaler.api.resource.resources import Object, Resource, Version
 
 
+class _ConversionModule(Protocol):
+    """The module with the conversion of one version; `from_v2` takes an object with the defaults of v2."""
+
+    API_VERSION: str
+    MESSAGE: str
+
+    def to_v2(self, hpa: Object) -> Object: ...
+
+    def from_v2(self, hpa: Object) -> Object: ...
+
+
 def _deprecation_warning(api_version: str, deprecated_in: str, removed_in: str) -> str:
     """The warning of kube-apiserver about a version; the releases are texts such as `1.22`."""
     kind = hpa.RESOURCE.kind
@@ -29,22 +41,22 @@ def _deprecation_warning(api_version: str, deprecated_in: str, removed_in: str) 
     return f"{api_version} {kind} is deprecated in v{deprecated_in}+, unavailable in v{removed_in}+; {replacement}"
 
 
-def _version(module: Any, default: Callable[[Object], None], *, deprecated_in: str, removed_in: str) -> Version:
+def _version(
+    module: _ConversionModule, set_defaults: Callable[[Object], None], *, deprecated_in: str, removed_in: str
+) -> Version:
     """The record of a removed version of autoscalers.
 
     Args:
-        module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.
-        default: sets the defaults of the version.
+        set_defaults: sets the defaults of the version.
         deprecated_in: the release that deprecated it.
         removed_in: the release that removed it.
     """
-    from_v2: Callable[[Object], Object] = module.from_v2
     return Version(
         module.API_VERSION.partition("/")[2],
         module.MESSAGE,
-        default=default,
+        default=set_defaults,
         to_storage=module.to_v2,
-        from_storage=lambda stored: from_v2(hpa.complete(stored)),
+        from_storage=lambda stored: module.from_v2(hpa.complete(stored)),
         deprecation=_deprecation_warning(module.API_VERSION, deprecated_in, removed_in),
     )
 

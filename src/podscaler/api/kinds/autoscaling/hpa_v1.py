@@ -3,7 +3,9 @@
 v1 has one metric, cpu utilization; everything else is in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
-Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed.
+Called by `hpa`, whose RESOURCE registers the conversion, and by `hpa_extensions_v1beta1`. Arguments are not changed. To
+keep a new field of v2: an annotation (`hpa_annotations`), written in `_v1_annotations` and read in `_spec_to_v2` or
+`_status_to_v2`.
 
 Source: docs/spec/api.md 4.
 """
@@ -32,8 +34,8 @@ def _spec_to_v2(hpa: Object) -> Object:
     metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in annotated_metrics]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
-        metrics.append(hpa_defaults.cpu_utilization(target_pct))
-    converted["metrics"] = metrics or [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
+        metrics.append(hpa_defaults.cpu_utilization_metric(target_pct))
+    converted["metrics"] = metrics or [hpa_defaults.cpu_utilization_metric(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
     if behavior := hpa_annotations.find_value(hpa, hpa_annotations.BEHAVIOR):
         converted["behavior"] = behavior
     return converted
@@ -63,7 +65,7 @@ def from_v2(hpa: Object) -> Object:
     """The v1 form of a v2 object, which has its defaults; of several cpu targets, v1 has the first."""
     converted: Object = {**hpa, "apiVersion": "autoscaling/v1"}
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
-    hpa_annotations.set_reserved(converted, _annotations(spec, status))
+    hpa_annotations.set_reserved(converted, _v1_annotations(spec, status))
     converted["spec"] = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
     cpu_targets_pct = [
         metric["resource"]["target"]["averageUtilization"]
@@ -98,7 +100,7 @@ def _is_cpu_utilization(metric: Object, amounts_field: str) -> bool:
     return metric.get("type") == "Resource" and source.get("name") == "cpu" and utilization is not None
 
 
-def _annotations(spec: Object, status: Object) -> dict[str, str]:
+def _v1_annotations(spec: Object, status: Object) -> dict[str, str]:
     """The annotations with the fields of v2 that v1 does not have: key -> JSON."""
     metrics = spec.get("metrics") or []
     lists_by_annotation: dict[str, list[Object]] = {
@@ -110,11 +112,11 @@ def _annotations(spec: Object, status: Object) -> dict[str, str]:
         hpa_annotations.CURRENT_METRICS: [
             hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status.get("currentMetrics") or []
         ],
-        hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
+        hpa_annotations.CONDITIONS: [_v1_condition(condition) for condition in status.get("conditions") or []],
     }
     annotations = {key: hpa_annotations.encode(members) for key, members in lists_by_annotation.items() if members}
     return annotations | hpa_annotations.behavior_annotation(spec)
 
 
-def _condition(condition: Object) -> Object:
+def _v1_condition(condition: Object) -> Object:
     return {name: condition[name] for name in _CONDITION_FIELDS if name in condition}

@@ -3,7 +3,8 @@
 v2alpha1 is v2beta1 without External and ContainerResource metrics, and without selectors. Such metrics are in v1's
 annotation for metrics, their values in v1's annotation for current metrics; converted back they come first, as in v1.
 
-`hpa_removed_versions` registers the conversion in a Resource. Arguments are not changed.
+`hpa_removed_versions` registers the conversion in a Resource. Arguments are not changed. A new source of metrics goes
+into _LATER_SOURCES.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions); the proposal of the version (HPA with arbitrary
 metrics).

@@ -3,7 +3,7 @@
 v2beta1 has metrics in the flat form (`hpa_flat_metrics`), and the behavior in an annotation.
 
 `hpa_removed_versions` registers the conversion in a Resource; `hpa_v2alpha1` converts through it. Arguments are not
-changed.
+changed. To keep a new field of v2: another annotation, as that with the behavior.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """

@@ -4,7 +4,7 @@ v2beta2 is v2 without tolerances, which are quantities in two annotations, and w
 conditions, which is lost.
 
 `hpa_removed_versions` registers the conversion in a Resource; `hpa_v2beta1` uses `status_from_v2`. Arguments are not
-changed.
+changed. To keep a new field of v2: another annotation, as those in _TOLERANCES.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' annotations scale-up-tolerance and scale-down-tolerance.
 """
@@ -89,11 +89,11 @@ def status_from_v2(status: Object) -> Object:
         "currentReplicas": status.get("currentReplicas", 0),
         "desiredReplicas": status.get("desiredReplicas", 0),
         "currentMetrics": status.get("currentMetrics") or None,
-        "conditions": _conditions(status.get("conditions")),
+        "conditions": _v2beta2_conditions(status.get("conditions")),
     }
 
 
-def _conditions(conditions: Any) -> list[Object] | None:
+def _v2beta2_conditions(conditions: Any) -> list[Object] | None:
     """The conditions with the fields that v2beta2 has; None for an empty or missing list."""
     converted = [
         {name: condition[name] for name in _CONDITION_FIELDS if name in condition} for condition in conditions or []

@@ -150,7 +150,7 @@ def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
 
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
-    """Errors of a scaling policy."""
+    """Errors of a scaling policy: its type, a value above zero, a period from 1 to PERIOD_MAX_S seconds."""
     policy_type, policy_value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
     errors = checks.one_of(policy_type, f"{path}.type", _POLICY_TYPES)
     errors += checks.holds(policy_value > 0, f"{path}.value", policy_value, "must be greater than zero")
@@ -289,14 +289,14 @@ def _metric_target_errors(target: Object, path: str) -> list[FieldError]:
     errors = checks.present(target_type, f"{path}.type", "must specify a metric target type")
     if target_type not in _TARGET_TYPES:
         errors.append(invalid(f"{path}.type", target_type, "must be either Utilization, Value, or AverageValue"))
-    for name in ("value", "averageValue"):
-        if _is_set(target, name) and Quantity.parse(target[name]).sign() <= 0:
-            errors.append(invalid(f"{path}.{name}", target[name], "must be positive"))
+    for field in ("value", "averageValue"):
+        if _is_set(target, field) and Quantity.parse(target[field]).sign() <= 0:
+            errors.append(invalid(f"{path}.{field}", target[field], "must be positive"))
     utilization_pct = target.get("averageUtilization")
     if utilization_pct is not None and utilization_pct < 1:
         errors.append(invalid(f"{path}.averageUtilization", utilization_pct, "must be greater than 0"))
     return errors
 
 
-def _is_set(target: Object, name: str) -> bool:
-    return target.get(name) is not None
+def _is_set(target: Object, field: str) -> bool:
+    return target.get(field) is not None

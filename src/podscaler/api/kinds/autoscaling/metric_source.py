@@ -1,6 +1,7 @@
 """The CustomResourceDefinition of MetricSource (podscaler.dev/v1alpha1), as JSON-ready data.
 
-`podscaler crd` prints it, `podscaler up` creates it; deploy/crd has the printed file, which charts install.
+`podscaler crd` prints it, `podscaler up` creates it; deploy/crd has the printed file, which charts install. A new
+column: _COLUMNS, and the printed file.
 """
 
 from typing import Any

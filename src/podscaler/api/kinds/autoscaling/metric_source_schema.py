@@ -6,6 +6,7 @@ source. Only CEL of Kubernetes 1.28 and older is used. A new system: a function 
 source in `podscaler.sources.source_types`, and the file that `podscaler crd` prints, in deploy/crd.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 Json = dict[str, Any]
@@ -28,13 +29,15 @@ def _number(description: str) -> Json:
     return {"type": "number", "description": description, "minimum": 0}
 
 
-def _object(description: str, required: tuple[str, ...], properties: Json, *rules: tuple[str, str]) -> Json:
+def _object(
+    description: str, *, properties: Json, required: Sequence[str] = (), rules: Sequence[tuple[str, str]] = ()
+) -> Json:
     """The schema of an object.
 
     Args:
         description: the text that `kubectl explain` shows.
-        required: the names of required members.
         properties: member -> schema.
+        required: the names of required members.
         rules: (CEL rule, message if it is false).
     """
     schema: Json = {"type": "object", "description": description, "properties": properties}
@@ -81,12 +84,12 @@ def _headers() -> Json:
 _JSON_PATH_DESCRIPTION = "A JSONPath query (RFC 9535) that selects one number; absent: the whole text is a number."
 
 
-def _prometheus() -> Json:
+def _prometheus_section() -> Json:
     """The section of a Prometheus query."""
     return _object(
         "The result of an instant query: a scalar, or a vector with one sample.",
-        ("url", "query"),
-        {
+        required=("url", "query"),
+        properties={
             "url": _url(),
             "query": _text("The query in PromQL.", maxLength=8192),
             "emptyValue": _number("The value of an empty result; absent: an empty result is a failure."),
@@ -95,28 +98,28 @@ def _prometheus() -> Json:
     )
 
 
-def _redis() -> Json:
+def _redis_section() -> Json:
     """The section of the length of a list or stream of Redis."""
     return _object(
         "The length of a list, or a figure of a stream.",
-        ("address",),
-        {
+        required=("address",),
+        properties={
             "address": _address(6379),
             "database": _integer("The number of the database.", minimum=0, default=0),
             "username": _text("The ACL user."),
             "list": _text("The key of a list; one that does not exist has length 0."),
             "stream": _redis_stream(),
         },
-        ("has(self.list) != has(self.stream)", "must have exactly one of list and stream"),
+        rules=[("has(self.list) != has(self.stream)", "must have exactly one of list and stream")],
     )
 
 
-def _postgresql() -> Json:
+def _postgresql_section() -> Json:
     """The section of an SQL query."""
     return _object(
         "The one number of a query, which runs in a read-only transaction.",
-        ("host", "database", "query"),
-        {
+        required=("host", "database", "query"),
+        properties={
             "host": _host(),
             "port": _port(5432),
             "database": _text("The name of the database."),
@@ -126,12 +129,12 @@ def _postgresql() -> Json:
     )
 
 
-def _rabbitmq() -> Json:
+def _rabbitmq_section() -> Json:
     """The section of a queue of RabbitMQ."""
     return _object(
         "The number of messages of a queue that are ready for delivery.",
-        ("host", "queue"),
-        {
+        required=("host", "queue"),
+        properties={
             "host": _host(),
             "port": _integer("The AMQP port; absent: 5672, and 5671 with spec.tls.", minimum=1, maximum=65535),
             "virtualHost": _text("The virtual host.", default="/"),
@@ -141,12 +144,12 @@ def _rabbitmq() -> Json:
     )
 
 
-def _nats() -> Json:
+def _nats_section() -> Json:
     """The section of a JetStream stream or consumer."""
     return _object(
         "The messages of a JetStream stream, or those that a consumer has not received yet.",
-        ("address", "stream"),
-        {
+        required=("address", "stream"),
+        properties={
             "address": _address(4222),
             "username": _text("The user."),
             "stream": _text("The name of the stream.", pattern=r"^[^\s.*>/\\]+$"),
@@ -159,12 +162,12 @@ def _nats() -> Json:
     )
 
 
-def _kafka() -> Json:
+def _kafka_section() -> Json:
     """The section of the lag of a consumer group."""
     return _object(
         "The messages of a topic that a consumer group has not committed yet, over all partitions.",
-        ("bootstrapServers", "consumerGroup", "topic"),
-        {
+        required=("bootstrapServers", "consumerGroup", "topic"),
+        properties={
             "bootstrapServers": {
                 "type": "array",
                 "description": "Brokers, any of which is enough to find the others.",
@@ -191,21 +194,21 @@ def _kafka() -> Json:
     )
 
 
-def _http() -> Json:
+def _http_section() -> Json:
     """The section of a number in an HTTP response."""
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
-        ("url",),
-        {"url": _url(), "jsonPath": _text(_JSON_PATH_DESCRIPTION), "headers": _headers()},
+        required=("url",),
+        properties={"url": _url(), "jsonPath": _text(_JSON_PATH_DESCRIPTION), "headers": _headers()},
     )
 
 
-def _file() -> Json:
+def _file_section() -> Json:
     """The section of a number in a file."""
     return _object(
         "A number in a file of the controller's machine, below the folder of --metric-source-folder.",
-        ("path",),
-        {
+        required=("path",),
+        properties={
             "path": _text("The path, relative to the folder.", pattern="^[^/]", maxLength=4096),
             "jsonPath": _text(_JSON_PATH_DESCRIPTION),
             "maxAgeSeconds": _integer("An older file is a failure; absent: any age.", minimum=1),
@@ -213,12 +216,12 @@ def _file() -> Json:
     )
 
 
-def _cron() -> Json:
+def _cron_section() -> Json:
     """The section of a value by schedule."""
     return _object(
         "One value between a start and the next end, and another one at other times.",
-        ("start", "end", "insideValue"),
-        {
+        required=("start", "end", "insideValue"),
+        properties={
             "start": _text("A cron expression of five fields: when the value becomes insideValue."),
             "end": _text("A cron expression of five fields: when the value becomes outsideValue."),
             "timeZone": _text("A name of the IANA time zone database.", default="UTC"),
@@ -228,12 +231,12 @@ def _cron() -> Json:
     )
 
 
-def _custom() -> Json:
+def _custom_section() -> Json:
     """The section of a source of another distribution."""
     return _object(
         "A source of another distribution, which the entry point group podscaler.metric_sources names.",
-        ("type",),
-        {
+        required=("type",),
+        properties={
             "type": _text("The name of the entry point.", maxLength=63),
             "settings": {
                 "type": "object",
@@ -248,8 +251,8 @@ def _redis_stream() -> Json:
     """The schema of a stream in the section of Redis."""
     return _object(
         "A stream.",
-        ("key",),
-        {
+        required=("key",),
+        properties={
             "key": _text("The key of the stream."),
             "consumerGroup": _text("The name of the consumer group; not for count Length."),
             "count": {
@@ -259,26 +262,28 @@ def _redis_stream() -> Json:
                 "default": "Length",
             },
         },
-        (
-            "(self.count == 'Length') != has(self.consumerGroup)",
-            "count Lag and Pending need a consumerGroup, count Length has none",
-        ),
+        rules=[
+            (
+                "(self.count == 'Length') != has(self.consumerGroup)",
+                "count Lag and Pending need a consumerGroup, count Length has none",
+            )
+        ],
     )
 
 
 def _sections() -> dict[str, Json]:
     """The sections of the spec, by the types of systems."""
     return {
-        "prometheus": _prometheus(),
-        "redis": _redis(),
-        "postgresql": _postgresql(),
-        "rabbitmq": _rabbitmq(),
-        "nats": _nats(),
-        "kafka": _kafka(),
-        "http": _http(),
-        "file": _file(),
-        "cron": _cron(),
-        "custom": _custom(),
+        "prometheus": _prometheus_section(),
+        "redis": _redis_section(),
+        "postgresql": _postgresql_section(),
+        "rabbitmq": _rabbitmq_section(),
+        "nats": _nats_section(),
+        "kafka": _kafka_section(),
+        "http": _http_section(),
+        "file": _file_section(),
+        "cron": _cron_section(),
+        "custom": _custom_section(),
     }
 
 
@@ -295,8 +300,7 @@ def _spec() -> Json:
         "credentials": _credentials(),
         "tls": _object(
             "Encrypts the connection; for prometheus and http the URL decides, and this says how to verify the server.",
-            (),
-            {
+            properties={
                 "caBundle": {
                     "type": "string",
                     "format": "byte",
@@ -309,20 +313,20 @@ def _spec() -> Json:
     }
     set_sections = ", ".join(f"has(self.{type_name})" for type_name in SYSTEM_TYPES)
     exactly_one = (f"[{set_sections}].filter(x, x).size() == 1", f"must have exactly one of {', '.join(SYSTEM_TYPES)}")
-    return _object("What is read, and how.", (), properties, exactly_one)
+    return _object("What is read, and how.", properties=properties, rules=[exactly_one])
 
 
 def _credentials() -> Json:
     """The schema of the credentials, which are only references to Secrets."""
     reference = _object(
         'A key of a Secret in the namespace, which bears the label podscaler.dev/metric-source: "true".',
-        ("name", "key"),
-        {"name": _text("The name of the Secret.", maxLength=253), "key": _text("The key.", maxLength=253)},
+        required=("name", "key"),
+        properties={"name": _text("The name of the Secret.", maxLength=253), "key": _text("The key.", maxLength=253)},
     )
     credential = _object(
         "One credential.",
-        ("name", "secretKeyRef"),
-        {
+        required=("name", "secretKeyRef"),
+        properties={
             "name": _text("username, password or token; a custom source may have others.", maxLength=63),
             "secretKeyRef": reference,
         },
@@ -342,8 +346,8 @@ def _status() -> Json:
     time = {"type": "string", "format": "date-time"}
     condition = _object(
         "The state of one aspect.",
-        ("type", "status", "lastTransitionTime", "reason", "message"),
-        {
+        required=("type", "status", "lastTransitionTime", "reason", "message"),
+        properties={
             "type": {"type": "string"},
             "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
             "observedGeneration": {"type": "integer", "format": "int64"},
@@ -369,7 +373,7 @@ def _status() -> Json:
             "x-kubernetes-list-map-keys": ["type"],
         },
     }
-    return _object("What the latest read found. A source that no autoscaler uses is not read.", (), properties)
+    return _object("What the latest read found. A source that no autoscaler uses is not read.", properties=properties)
 
 
 def root() -> Json:
@@ -384,4 +388,4 @@ def root() -> Json:
     description = (
         "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
     )
-    return _object(description, ("spec",), properties)
+    return _object(description, properties=properties, required=("spec",))

@@ -1,6 +1,7 @@
 """Makes the CustomResourceDefinition of PodAutoscaler (podscaler.dev/v1alpha1), podscaler's own kind of autoscaler.
 
-`podscaler crd` prints it; deploy/crd has the printed file, which charts install. `podscaler.lint` validates with it.
+`podscaler crd` prints it; deploy/crd has the printed file, which charts install. `podscaler.lint` validates with it. A
+new column: _COLUMNS, and the printed file.
 """
 
 from typing import Any

@@ -47,7 +47,7 @@ _POLICIES_MAX = 20
 _METRICS_MAX = 100
 
 
-def _rule(rule: str, message: str) -> Json:
+def _cel_rule(rule: str, message: str) -> Json:
     """One CEL rule, with the message where it is false."""
     return {"rule": rule, "message": message}
 
@@ -56,7 +56,7 @@ _FIELD_KEYWORDS: Mapping[str, Json] = {
     "HorizontalPodAutoscalerSpec.minReplicas": {"default": 1, "minimum": 0},
     "HorizontalPodAutoscalerSpec.maxReplicas": {"minimum": 1},
     "HorizontalPodAutoscalerSpec.metrics": {
-        "default": [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)],
+        "default": [hpa_defaults.cpu_utilization_metric(hpa_defaults.DEFAULT_UTILIZATION_PCT)],
         "maxItems": _METRICS_MAX,
     },
     "CrossVersionObjectReference.kind": {"minLength": 1},
@@ -89,16 +89,16 @@ _ONE_OF_TWO_RULE = "has(self.{0}) != has(self.{1})"
 """The CEL rule that exactly one of two members is set."""
 _MESSAGE_RULES: Mapping[str, list[Json]] = {
     "HorizontalPodAutoscalerSpec": [
-        _rule(
+        _cel_rule(
             "!has(self.minReplicas) || self.maxReplicas >= self.minReplicas",
             "maxReplicas must be greater than or equal to `minReplicas`",
         ),
-        _rule(
+        _cel_rule(
             "!has(self.minReplicas) || self.minReplicas != 0 || "
             "(has(self.metrics) && self.metrics.exists(m, m.type == 'Object' || m.type == 'External'))",
             "must specify at least one Object or External metric to support scaling to zero replicas",
         ),
-        _rule(
+        _cel_rule(
             "self.scaleTargetRef.kind == 'ReplicationController' || "
             "(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.contains('/'))",
             "scaleTargetRef.apiVersion must specify API group",
@@ -106,13 +106,13 @@ _MESSAGE_RULES: Mapping[str, list[Json]] = {
     ],
     "MetricSpec": [
         *(
-            _rule(
+            _cel_rule(
                 f"self.type != '{metric_type}' || has(self.{source_field})",
                 "must populate information for the given metric source",
             )
             for metric_type, source_field in _SOURCE_FIELDS.items()
         ),
-        _rule(
+        _cel_rule(
             " + ".join(f"(has(self.{source_field}) ? 1 : 0)" for source_field in _SOURCE_FIELDS.values()) + " == 1",
             "must populate the given metric source only",
         ),
@@ -129,7 +129,7 @@ _ON_METRIC_FAILURE_SCHEMA: Json = {
             "24h.",
             **_DURATION_SCHEMA,
             "x-kubernetes-validations": [
-                _rule(
+                _cel_rule(
                     "duration(self) > duration('0s') && duration(self) <= duration('24h')",
                     "must be longer than 0s, and 24h at most",
                 )
@@ -154,27 +154,27 @@ _ON_METRIC_FAILURE_SCHEMA: Json = {
                 "after": {
                     "description": "For how long no metric can be read before they apply, such as 10m; 24h at most.",
                     **_DURATION_SCHEMA,
-                    "default": hpa_defaults.FALLBACK_AFTER,
-                    "x-kubernetes-validations": [_rule("duration(self) <= duration('24h')", "must be 24h at most")],
+                    "default": hpa_defaults.DEFAULT_FALLBACK_AFTER,
+                    "x-kubernetes-validations": [_cel_rule("duration(self) <= duration('24h')", "must be 24h at most")],
                 },
             },
         },
     },
 }
 _TARGET_RULES: Mapping[str, Json] = {
-    "ResourceMetricSource": _rule(
+    "ResourceMetricSource": _cel_rule(
         _ONE_OF_TWO_RULE.format("averageUtilization", "averageValue"),
         "must set either a target raw value or a target utilization, and not both",
     ),
-    "ContainerResourceMetricSource": _rule(
+    "ContainerResourceMetricSource": _cel_rule(
         _ONE_OF_TWO_RULE.format("averageUtilization", "averageValue"),
         "must set either a target raw value or a target utilization, and not both",
     ),
-    "PodsMetricSource": _rule("has(self.averageValue)", "must specify a positive target averageValue"),
-    "ObjectMetricSource": _rule(
+    "PodsMetricSource": _cel_rule("has(self.averageValue)", "must specify a positive target averageValue"),
+    "ObjectMetricSource": _cel_rule(
         "has(self.value) || has(self.averageValue)", "must set either a target value or averageValue"
     ),
-    "ExternalMetricSource": _rule(
+    "ExternalMetricSource": _cel_rule(
         _ONE_OF_TWO_RULE.format("value", "averageValue"),
         "must set either a target value for metric or a per-pod target, and not both",
     ),
@@ -227,8 +227,8 @@ def _field_schema(message: str, message_name: str, field: Field) -> Json:
     json_schema |= _FIELD_KEYWORDS.get(f"{message_name}.{field.name}", {})
     if field.name == "target" and message_name in _TARGET_RULES:
         json_schema["x-kubernetes-validations"] = [_TARGET_RULES[message_name]]
-    if message_name == "HorizontalPodAutoscalerBehavior":
-        _add_defaults(json_schema, hpa_defaults.scaling_rules()[field.name])
+    if message_name == "HorizontalPodAutoscalerBehavior":  # its fields are the directions
+        _add_defaults(json_schema, hpa_defaults.default_scaling_rules()[field.name])
     return json_schema
 
 

@@ -3,7 +3,8 @@
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` fills in the
 user and the times of conditions; `podscaler.controlplane.controllers.cluster.certificate_signing` signs. Requests are
-parsed with the package cryptography, which is imported when the first one is validated.
+parsed with the package cryptography, which is imported when the first one is validated. A new field needs regenerated
+type facts (CONTRIBUTING.md) and its validation here; a new column, a cell in `_cells`.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and the value in the message about a changed condition.
@@ -14,7 +15,7 @@ import binascii
 from typing import TYPE_CHECKING, Any, Final
 
 from podscaler.api.machinery import printing
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.resource import checks, semantics, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import CertificateSigningRequest
 
 APPROVAL: Final = "approval"
-"""The subresource; the names below are types of conditions."""
+"""The name of the subresource. The next three are types of conditions."""
 APPROVED: Final = "Approved"
 DENIED: Final = "Denied"
 FAILED: Final = "Failed"
@@ -53,7 +54,7 @@ _USAGES: Final = (
     "timestamping",
 )
 _LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
-_STATUSES: Final = ("False", "True", "Unknown")
+_CONDITION_STATUSES: Final = ("False", "True", "Unknown")
 _CONDITIONS_PATH: Final = "status.conditions"
 _BOTH_DECISIONS: Final = '{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}'
 _ONE_DECISION_MESSAGE: Final = (
@@ -110,7 +111,6 @@ def _write_errors(
     """Field errors of a new or changed request.
 
     Args:
-        new: the request to be stored.
         old: the stored request; None for a new one.
         sets_certificate: whether the write is to the subresource `status`, which may set the certificate.
         sets_approval: whether the write is to the subresource `approval`, which may approve and deny.
@@ -141,9 +141,9 @@ def _spec_errors(spec: Object) -> list[FieldError]:
     for index, usage in enumerate(usages):
         if usage not in _USAGES:
             errors.append(not_supported(f"spec.usages[{index}]", usage, _USAGES))
-    errors += [
-        duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
-    ]
+    earlier_usages: set[str] = set()
+    for index, usage in enumerate(usages):
+        errors += checks.not_repeated(usage, f"spec.usages[{index}]", earlier_usages)
     errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
     if lifetime_s is not None and lifetime_s < _LIFETIME_MIN_S:
         message = "may not specify a duration less than 600 seconds (10 minutes)"
@@ -161,7 +161,7 @@ def _request_errors(pem_base64: str) -> list[FieldError]:
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
-    """Field errors of the name of the signer."""
+    """Field errors of the name of the signer, which is `DOMAIN/PATH` and not the legacy one."""
     if signer == _LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
     return signers.signer_name_errors(signer, path)
@@ -174,7 +174,7 @@ def _condition_errors(request: Object) -> list[FieldError]:
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
         condition_type, status = condition.get("type", ""), condition.get("status", "")
         path = f"{_CONDITIONS_PATH}[{index}]"
-        allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _STATUSES
+        allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _CONDITION_STATUSES
         errors += checks.present(condition_type, f"{path}.type")
         errors += checks.required_one_of(status, f"{path}.status", allowed)
         errors += checks.not_repeated(condition_type, f"{path}.type", earlier_types)
@@ -245,7 +245,7 @@ def _prepare_approval(new: Object, old: Object) -> None:
     new["status"] = {**(old.get("status") or {}), "conditions": conditions}
 
 
-def _fields(request: Object) -> dict[str, str]:
+def _selectable_fields(request: Object) -> dict[str, str]:
     """Field selector -> its value in this request."""
     return {"spec.signerName": (request.get("spec") or {}).get("signerName", "")}
 
@@ -283,7 +283,7 @@ RESOURCE = Resource(
         validate_status=_validate_status,
         validate_subresource_update={APPROVAL: _validate_approval},
     ),
-    fields=_fields,
+    fields=_selectable_fields,
     printer=tables.named(
         "certificate signing request",
         tables.AGE,

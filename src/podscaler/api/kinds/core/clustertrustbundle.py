@@ -3,7 +3,8 @@
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. `podscaler.controlplane.admission.certificate_admission` checks who may
 write the bundle of a signer, and `podscaler.controlplane.kubelet.volumes.volume_files` writes bundles into projected
-volumes. Certificates are parsed with the package cryptography, which is imported when the first one is validated.
+volumes. Certificates are parsed with the package cryptography, which is imported when the first one is validated. A new
+requirement on certificates goes into `_block_message`.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37; RFC 7468 (PEM). Differs: a block of PEM
 that contains lines with five dashes is left out, while Go may find a block within it.
@@ -20,7 +21,7 @@ from podscaler.api.resource import checks, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _CERTIFICATE: Final = "CERTIFICATE"
-_MAX_BYTES: Final = 1024 * 1024
+_BUNDLE_MAX_BYTES: Final = 1024 * 1024
 _BUNDLE_PATH: Final = "spec.trustBundle"
 _SIGNER_PATH: Final = "spec.signerName"
 _BEGIN: Final = "-----BEGIN "
@@ -79,8 +80,8 @@ def _decode_block(block_type: str, lines: list[str]) -> Iterator[PEMBlock]:
 
 def _certificate_errors(pem_text: str) -> list[FieldError]:
     """Errors of the bundle's PEM blocks: their form, and certificates that are there twice."""
-    if len(pem_text.encode()) > _MAX_BYTES:
-        return [too_long(_BUNDLE_PATH, _MAX_BYTES)]
+    if len(pem_text.encode()) > _BUNDLE_MAX_BYTES:
+        return [too_long(_BUNDLE_PATH, _BUNDLE_MAX_BYTES)]
     messages: list[str] = []
     indexes_by_certificate: dict[bytes, list[int]] = {}
     for index, block in enumerate(pem_blocks(pem_text)):

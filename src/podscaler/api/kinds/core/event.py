@@ -43,6 +43,8 @@ _SERIES_MIN_COUNT = 2
 _REFERENCE_FIELDS = ("involvedObject", "related")
 _TEXT_FIELDS = ("reason", "message", "type", "eventTime", "action")
 _IMMUTABLE_FIELDS = ("involvedObject", *_TEXT_FIELDS, "related", "reportingController", "reportingInstance")
+_NAMES_IN_CORE_V1 = {"reportingController": "reportingComponent"}
+"""Immutable field -> its name in a stored event, where it has another one."""
 _REFERENCE_MEMBERS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
@@ -137,10 +139,9 @@ def _deprecated_errors(event: Object) -> list[FieldError]:
 
 def _update_errors(new: Object, old: Object) -> list[FieldError]:
     """Field errors of an update that changes immutable fields; errors name fields as in Go's internal Event."""
-    stored_names = {"reportingController": "reportingComponent"}
     errors = []
     for field in _IMMUTABLE_FIELDS:
-        stored_name = stored_names.get(field, field)
+        stored_name = _NAMES_IN_CORE_V1.get(field, field)
         new_value, old_value = new.get(stored_name) or None, old.get(stored_name) or None
         if new_value != old_value:
             shown_value = new_value
@@ -155,8 +156,8 @@ def _reporter_name(event: Object) -> str:
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
-def _fields(
-    event: Object, object_field: str = "involvedObject", reporter_field: str = "reportingComponent"
+def _selectable_fields(
+    event: Object, *, object_field: str = "involvedObject", reporter_field: str = "reportingComponent"
 ) -> dict[str, str]:
     """The selectable fields of a stored event but `source`: name in the API version -> value.
 
@@ -231,7 +232,7 @@ RESOURCE = Resource(
         allows_bare_finalizers=True,
         has_no_dependents=True,
     ),
-    fields=lambda event: {**_fields(event), "source": _reporter_name(event)},
+    fields=lambda event: {**_selectable_fields(event), "source": _reporter_name(event)},
     printer=_PRINTER,
 )
 
@@ -242,7 +243,7 @@ EVENTS_V1 = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     short_names=("ev",),
     strategy=Strategy(allows_create_on_update=True, validate=validate_events_v1, has_no_dependents=True),
-    fields=lambda event: _fields(event, "regarding", "reportingController"),
+    fields=lambda event: _selectable_fields(event, object_field="regarding", reporter_field="reportingController"),
     printer=_PRINTER,
     stored_as="events",
 )

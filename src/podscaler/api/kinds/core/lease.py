@@ -19,8 +19,8 @@ def set_defaults(lease: Object) -> None:
 
 def _drop_gated_fields(lease: Object) -> None:
     """Removes the fields of coordinated leader election, whose feature gate is off."""
-    for name in ("strategy", "preferredHolder"):
-        (lease.get("spec") or {}).pop(name, None)
+    for field in ("strategy", "preferredHolder"):
+        (lease.get("spec") or {}).pop(field, None)
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:

@@ -3,7 +3,7 @@
 `podscaler.controlplane.metrics.resource` provides the objects, as v1beta1, which is their storage version here. The
 module `podscaler.cli.up.control_plane` replaces the records where there is no node: `with_stored_metrics` lets clients,
 such as tests, create the objects. POD_METRICS and NODE_METRICS are the records; `api.kinds.catalog` lists them for the
-API server.
+API server. Another resource in the tables: _RESOURCES_SHOWN, and a column in `_printer`.
 
 Source: the resource metrics API; the tables of metrics-server.
 """
@@ -24,11 +24,11 @@ def _row(metrics: Object, now_ns: int) -> list[Any]:
     """The cells of a table row: name, cpu and memory (of all containers), window."""
     measured_parts = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [measured_part.get("usage") or {} for measured_part in measured_parts]
-    totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
+    totals = [_total_text(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 
 
-def _total(usages: list[Object], resource: str) -> str:
+def _total_text(usages: list[Object], resource: str) -> str:
     """The sum of a resource over the usages that have it, as a quantity; each usage is resource name -> amount."""
     amounts = [Quantity.parse(usage[resource]) for usage in usages if resource in usage]
     total = amounts[0] if amounts else Quantity.parse("0")

@@ -2,7 +2,8 @@
 
 RESOURCE and SERVICE_ACCOUNT register the functions of this module as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists them for the API server. `podscaler.controlplane.controllers.gc.namespace_deletion` deletes
-the objects of a namespace that is Terminating.
+the objects of a namespace that is Terminating. A new field needs regenerated type facts (CONTRIBUTING.md) and its
+default here.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """

@@ -1,7 +1,8 @@
 """Resource definition of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field of `nodeInfo`: _NODE_INFO_FIELDS; a new column, a cell in
+`_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1.
 """
@@ -29,8 +30,8 @@ def set_defaults(node: Object) -> None:
         status["allocatable"] = {**status["capacity"]}
     status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {}).setdefault("Port", 0)
     info = status.setdefault("nodeInfo", {})
-    for name in _NODE_INFO_FIELDS:
-        info.setdefault(name, "")
+    for field in _NODE_INFO_FIELDS:
+        info.setdefault(field, "")
 
 
 def _prepare_create(new: Object) -> None:
@@ -40,7 +41,7 @@ def _prepare_create(new: Object) -> None:
         taints.append({**_NOT_READY_TAINT})
 
 
-def _roles(labels: dict[str, str]) -> list[str]:
+def _role_names(labels: dict[str, str]) -> list[str]:
     """The roles of a node, sorted: from the keys and the value of role labels."""
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     return sorted(role for role in roles | {labels.get(_ROLE_LABEL, "")} if role)
@@ -60,7 +61,7 @@ def _condition_text(node: Object) -> str:
     return ",".join(states)
 
 
-def _address(node: Object, address_type: str) -> str:
+def _address_of_type(node: Object, address_type: str) -> str:
     """The first address of that type (such as InternalIP), `<none>` if there is none."""
     addresses = (node.get("status") or {}).get("addresses") or []
     return next(
@@ -74,10 +75,10 @@ def _cells(node: Object, _now_ns: int) -> list[Any]:
     kernel = info["kernelVersion"] or printing.UNKNOWN
     return [
         _condition_text(node),
-        printing.or_none(_roles(node["metadata"].get("labels") or {})),
+        printing.or_none(_role_names(node["metadata"].get("labels") or {})),
         info["kubeletVersion"],
-        _address(node, "InternalIP"),
-        _address(node, "ExternalIP"),
+        _address_of_type(node, "InternalIP"),
+        _address_of_type(node, "ExternalIP"),
         info["osImage"] or printing.UNKNOWN,
         f"{kernel} ({info['architecture']})" if info["architecture"] else kernel,
         info["containerRuntimeVersion"] or printing.UNKNOWN,

@@ -1,7 +1,8 @@
 """Resource definition of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), and a check
+in `_subset_errors` or below.
 
 Source: the API reference of core/v1; recorded responses of kube-apiserver (tests/conformance/recorded).
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
@@ -39,7 +40,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and subsets == (old.get("subsets") or []):
         return []
     errors = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
-    if _is_written_by_control_plane(new):
+    if _is_written_by_control_plane(new):  # the errors of its loopback addresses are left out
         return [error for error in errors if ip_addresses.LOOPBACK_MESSAGE not in error.text]
     return errors
 
@@ -142,13 +143,13 @@ def _row(endpoints: Object, now_ns: int) -> list[Any]:
 def _addresses_text(endpoints: Object) -> str:
     """At most three ready addresses; empty if no address is ready, `<none>` if there are no subsets."""
     subsets = endpoints.get("subsets") or []
-    addresses = [address for subset in subsets for address in _addresses(subset)]
+    addresses = [address for subset in subsets for address in _ready_addresses(subset)]
     if addresses:
         return printing.cut_short(addresses, _ADDRESSES_SHOWN)
     return "" if subsets else printing.NONE
 
 
-def _addresses(subset: Object) -> Iterator[str]:
+def _ready_addresses(subset: Object) -> Iterator[str]:
     """Yields every ready address on every port: `IP:PORT`, or the bare IP if there is no port."""
     ips = [address.get("ip", "") for address in subset.get("addresses") or []]
     subset_ports = subset.get("ports") or []

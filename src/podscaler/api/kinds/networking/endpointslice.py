@@ -1,7 +1,8 @@
 """Resource definition of EndpointSlice (discovery.k8s.io/v1).
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here; a new column, a cell in `_cells`.
 
 Source: the API reference of discovery.k8s.io/v1. Differs: of an endpoint only the addresses are validated, of a port
 only the name's uniqueness and the protocol.
@@ -19,7 +20,7 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 _ENDPOINTS_MAX = 1000
 _PORTS_MAX = 20_000
 _ADDRESSES_MAX = 100
-_SHOWN_COUNT = 3
+_VALUES_SHOWN = 3
 
 
 def set_defaults(endpoint_slice: Object) -> None:
@@ -94,8 +95,8 @@ def _cells(endpoint_slice: Object, _now_ns: int) -> list[Any]:
     ]
     return [
         endpoint_slice.get("addressType", ""),
-        printing.cut_short(port_texts, _SHOWN_COUNT),
-        printing.cut_short(addresses, _SHOWN_COUNT),
+        printing.cut_short(port_texts, _VALUES_SHOWN),
+        printing.cut_short(addresses, _VALUES_SHOWN),
     ]
 
 

@@ -2,7 +2,8 @@
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists it for the API server. In these functions `path` is the path of a field
-(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
+(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress. A new field needs regenerated type facts
+(CONTRIBUTING.md), its default and its validation here; a new column, a cell in `_cells`.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """

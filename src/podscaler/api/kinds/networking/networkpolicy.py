@@ -1,7 +1,8 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default
+and its validation here.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -19,7 +20,7 @@ _POLICY_TYPES = ("Ingress", "Egress")
 
 
 def set_defaults(policy: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: all pods, policy types by the rules, TCP."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("podSelector", {})
     if not spec.get("policyTypes"):
@@ -39,7 +40,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
-    """Field errors of `policyTypes`."""
+    """Field errors of `policyTypes`: at most two, Ingress or Egress."""
     if len(types) > len(_POLICY_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
     return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _POLICY_TYPES))
@@ -73,14 +74,14 @@ def _end_port_errors(port: int | str | None, end_port: int, path: str) -> list[F
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
     """Errors of a peer: selectors of pods and namespaces, or a block of IP addresses."""
     errors = []
-    for name in ("podSelector", "namespaceSelector"):
-        errors += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
-    set_names = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
-    if not set_names:
+    for field in ("podSelector", "namespaceSelector"):
+        errors += label_selector.validate(peer.get(field) or {}, f"{path}.{field}")
+    set_fields = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
+    if not set_fields:
         errors.append(required(path, "must specify a peer"))
-    elif "ipBlock" in set_names and len(set_names) > 1:
+    elif "ipBlock" in set_fields and len(set_fields) > 1:
         errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
-    elif "ipBlock" in set_names:
+    elif "ipBlock" in set_fields:
         errors += _block_errors(peer["ipBlock"], f"{path}.ipBlock")
     return errors
 

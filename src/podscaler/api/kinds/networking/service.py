@@ -4,7 +4,8 @@ The control plane allocates addresses and node ports, and writes them through th
 changes an address that is set.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. A new field that only some types of Services have: its default in
+`_set_traffic_defaults`, `service_update` and `service_validation`; a new column, a cell in `_cells`.
 
 Source: recorded responses (tests/conformance/golden); the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.
@@ -27,7 +28,7 @@ _TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
 
 
 def set_defaults(service: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: type, session affinity, protocols, target ports, traffic policies, IP mode."""
     spec = service.setdefault("spec", {})
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
     spec["type"] = spec.get("type") or "ClusterIP"
@@ -90,9 +91,9 @@ def _prepare_address(new: Object, old: Object) -> None:
     """
     new_spec = new["spec"]
     spec = {**old["spec"]}
-    for name in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
-        if name in new_spec:
-            spec[name] = new_spec[name]
+    for field in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
+        if field in new_spec:
+            spec[field] = new_spec[field]
     status_subresource.keep_status(new, old)
     new["spec"] = spec
 

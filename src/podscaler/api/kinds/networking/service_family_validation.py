@@ -1,7 +1,8 @@
 """Validates the cluster IPs, IP families and family policy of a Service, and sets the default families.
 
 Called by `api.kinds.networking.service` (defaults) and by `service_validation`. The cluster has IPv4 only; headless
-Services without selector may name IPv6. `spec` is that of a Service, as a JSON object.
+Services without selector may name IPv6. A cluster with IPv6 would need changes in `cluster_support_errors` and
+`set_defaults`. `spec` is that of a Service, as a JSON object.
 
 Source: kube-apiserver's messages: the validation of clusterIPs and ipFamilies, and the allocators of addresses.
 """
@@ -29,7 +30,7 @@ def spec_errors(spec: Object) -> list[FieldError]:
     errors += checks.holds(
         len(cluster_ips) <= _ADDRESSES_MAX, _CLUSTER_IPS_PATH, cluster_ips, "may only hold up to 2 values"
     )
-    if len(cluster_ips) > 1 and len({_family(ip) for ip in cluster_ips}) == 1:
+    if len(cluster_ips) > 1 and len({_ip_family(ip) for ip in cluster_ips}) == 1:
         errors.append(invalid(_CLUSTER_IPS_PATH, cluster_ips, "may specify no more than one IP for each IP family"))
     return errors + _match_errors(cluster_ips, spec.get("ipFamilies") or [])
 
@@ -75,7 +76,7 @@ def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[F
     """Errors of cluster IPs that are not of the family at the same position, where both are set."""
     errors = []
     for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
-        if ip != "None" and family in _FAMILIES and _family(ip) != family:
+        if ip != "None" and family in _FAMILIES and _ip_family(ip) != family:
             message = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             errors.append(invalid(f"{_CLUSTER_IPS_PATH}[{index}]", ip, message))
     return errors
@@ -86,7 +87,7 @@ def cluster_support_errors(spec: Object) -> list[FieldError]:
     cluster_ips, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
     errors = _single_stack_errors(spec, cluster_ips, families)
     for index, ip in enumerate(cluster_ips):
-        if index >= len(families) and _family(ip) == "IPv6":  # those in `families` are reported below
+        if index >= len(families) and _ip_family(ip) == "IPv6":  # those in `families` are reported below
             errors.append(
                 invalid(f"{_CLUSTER_IPS_PATH}[{index}]", cluster_ips, "IPv6 is not configured on this cluster")
             )
@@ -116,7 +117,7 @@ def _single_stack_errors(spec: Object, cluster_ips: Sequence[str], families: Seq
     ]
 
 
-def _family(address: str) -> str:
+def _ip_family(address: str) -> str:
     return "IPv6" if ":" in address else "IPv4"
 
 
@@ -132,5 +133,5 @@ def set_defaults(spec: Object) -> None:
         spec["ipFamilies"] = families + other_families
         return
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if all(_family(ip) == "IPv4" for ip in spec.get("clusterIPs") or ()):  # others are field errors
+    if all(_ip_family(ip) == "IPv4" for ip in spec.get("clusterIPs") or ()):  # others are field errors
         spec.setdefault("ipFamilies", ["IPv4"])

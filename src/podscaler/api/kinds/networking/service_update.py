@@ -4,7 +4,7 @@ Called by `api.kinds.networking.service`, before validation; `podscaler.controlp
 `node_ports` use the functions that say what a Service needs. `new` and `old` are the specs of the update and of the
 stored Service, and `new` is changed in place. Allocated values that the client leaves out are copied from the stored
 spec; a change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new type
-does not have.
+does not have. A new allocated value goes into `reconcile`, a field of single types into `_drop_fields_of_types`.
 
 Source: kube-apiserver's storage and strategy of Services (allocated values, linked fields, fields of single types).
 """
@@ -38,16 +38,16 @@ def copy_cluster_ip(spec: Object) -> None:
 def reconcile(new: Object, old: Object) -> None:
     """Carries allocated values over from the old to the new spec, and drops those without use, in place."""
     if _has_address(new) and _has_address(old):
-        for name in ("clusterIP", "clusterIPs"):
-            if not new.get(name) and old.get(name):
-                new[name] = old[name]
+        for field in ("clusterIP", "clusterIPs"):
+            if not new.get(field) and old.get(field):
+                new[field] = old[field]
     if is_reached_through_nodes(new) and is_reached_through_nodes(old):
         _keep_node_ports(new, old)
     if has_health_check(new) and has_health_check(old) and old.get("healthCheckNodePort"):
         new["healthCheckNodePort"] = new.get("healthCheckNodePort") or old["healthCheckNodePort"]
     _link_addresses(new, old)
     _drop_address(new, old)
-    _drop_ports(new, old)
+    _drop_fields_of_types(new, old)
 
 
 def _has_address(spec: Object) -> bool:
@@ -81,12 +81,10 @@ def _drop_address(new: Object, old: Object) -> None:
     if _same_addresses(new, old):
         new.pop("clusterIP", None)
         new.pop("clusterIPs", None)
-    for name in ("ipFamilies", "ipFamilyPolicy"):
-        if new.get(name) == old.get(name):
-            new.pop(name, None)
+    _drop_unchanged(new, old, "ipFamilies", "ipFamilyPolicy")
 
 
-def _drop_ports(new: Object, old: Object) -> None:
+def _drop_fields_of_types(new: Object, old: Object) -> None:
     """Removes node ports and load balancer fields that the update only repeats, if its type has none any more."""
     if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
         for port in new.get("ports") or []:

@@ -50,7 +50,6 @@ def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False
     """The field errors of values that cannot be allocated; where there are some, no others are reported.
 
     Args:
-        new: the Service to be stored.
         old: the stored Service; None for a new one.
         is_dry: whether this is a dry run, which allocates no ports and checks none.
     """

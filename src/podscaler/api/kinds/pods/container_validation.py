@@ -40,9 +40,7 @@ def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[Fiel
     """The field errors of containers and init containers, in kube-apiserver's order.
 
     Args:
-        spec: a pod spec.
-        path: the path of the spec.
-        volume_names: the names of its volumes, which containers may mount.
+        volume_names: the names of the volumes of the pod spec, which containers may mount.
     """
     containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
     if not containers:
@@ -136,21 +134,22 @@ def _hook_and_probe_errors(container: Object, path: str) -> list[FieldError]:
     """Field errors of the hooks (`lifecycle`) and the probes of a container."""
     errors = []
     if lifecycle := container.get("lifecycle"):
-        for name in ("postStart", "preStop"):
-            errors += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
+        for field in ("postStart", "preStop"):
+            errors += checks.optional(lifecycle.get(field), f"{path}.lifecycle.{field}", _handler_errors)
     for name in _PROBES:
-        errors += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
+        check_probe = partial(_probe_errors, is_readiness=name == "readinessProbe")
+        errors += checks.optional(container.get(name), f"{path}.{name}", check_probe)
     return errors
 
 
-def _probe_errors(probe: Object, path: str) -> list[FieldError]:
-    """Field errors of a probe; the last part of `path`, such as `livenessProbe`, is the kind of probe."""
+def _probe_errors(probe: Object, path: str, *, is_readiness: bool) -> list[FieldError]:
+    """Field errors of a probe; only a readiness probe may need several successes, and only others end containers."""
     grace_s, field_path = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
     errors = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
         errors += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
     errors += checks.holds(grace_s is None or grace_s > 0, field_path, grace_s, "must be greater than 0")
-    if path.endswith("readinessProbe"):
+    if is_readiness:
         return errors + checks.holds(grace_s is None, field_path, grace_s, "must not be set for readinessProbes")
     threshold = probe.get("successThreshold", 1)
     return errors + checks.holds(threshold == 1, f"{path}.successThreshold", threshold, "must be 1")

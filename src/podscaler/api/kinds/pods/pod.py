@@ -54,7 +54,7 @@ def _grace_period_s(pod: Object, requested_s: int | None) -> int:
     return period_s if period_s >= 0 else 1
 
 
-def _fields(pod: Object) -> dict[str, str]:
+def _selectable_fields(pod: Object) -> dict[str, str]:
     """Field selector of pods -> the value in this pod. A new selectable field: an entry here."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     return {
@@ -129,7 +129,7 @@ RESOURCE = Resource(
     short_names=("po",),
     categories=("all",),
     has_status=True,
-    fields=_fields,
+    fields=_selectable_fields,
     strategy=Strategy(
         prepare_create=pod_admission.admit,
         prepare_update=_prepare_update,

@@ -2,8 +2,8 @@
 
 Called by `api.kinds.pods.pod`; before, `podscaler.controlplane.admission.pod_classes` applies the pod's PriorityClass
 and RuntimeClass, and calls `tolerate` between them, in the order of Kubernetes' plugins. `api.kinds.policy.quota_usage`
-reads the QoS class. Pods and their specs are JSON objects, which the functions change. Their quantities were checked
-when they were decoded.
+reads the QoS class. Another field that admission sets: `admit`, and `readmit` for updates without it. Pods and their
+specs are JSON objects, which the functions change. Their quantities were checked when they were decoded.
 
 Source: kube-apiserver's admission plugin DefaultTolerationSeconds, and its pod strategy (status, qosClass).
 Differs: there is no ServiceAccount plugin: pods get no service account and no token volume here.
@@ -32,9 +32,9 @@ def readmit(pod: Object, old: Object) -> None:
     """Sets, in place, fields that `admit` set on create and that an update lacks; `old` is the stored pod."""
     spec = pod["spec"]
     tolerate(spec)
-    for name in ("priority", "preemptionPolicy"):
-        if name in old["spec"]:
-            spec.setdefault(name, old["spec"][name])
+    for field in ("priority", "preemptionPolicy"):
+        if field in old["spec"]:
+            spec.setdefault(field, old["spec"][field])
 
 
 def tolerate(spec: Object) -> None:

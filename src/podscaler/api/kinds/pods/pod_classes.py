@@ -2,7 +2,8 @@
 
 Called by `podscaler.controlplane.admission.pod_classes`, which reads the classes. The functions that apply or set
 something change the pod spec in place and return why the pod is rejected, for the message of the API error; empty if it
-is admitted. A rejected pod may be changed in part. Quantities were checked when they were decoded.
+is admitted. A rejected pod may be changed in part. A new field of a class is applied in `apply_priority_class` or
+`apply_runtime_class`. Quantities were checked when they were decoded.
 
 Source: Kubernetes' admission plugins Priority and RuntimeClass, and their merging of tolerations.
 """
@@ -55,14 +56,14 @@ def _set_overhead(spec: Object, overhead: Object | None) -> str:
         message = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         return message if spec.get("overhead") else ""
     pod_fixed = overhead.get("podFixed") or {}
-    if spec.get("overhead") and _amounts(spec["overhead"]) != _amounts(pod_fixed):
+    if spec.get("overhead") and _quantities(spec["overhead"]) != _quantities(pod_fixed):
         return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
     if pod_fixed:
         spec["overhead"] = dict(pod_fixed)
     return ""
 
 
-def _amounts(resources: Object) -> dict[str, Quantity]:
+def _quantities(resources: Object) -> dict[str, Quantity]:
     """The quantities of a ResourceList, by resource name, to compare by value."""
     return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
 

@@ -25,7 +25,7 @@ Amounts = Mapping[str, Quantity]
 
 def complete(pod: Object, limit_range: Object) -> None:
     """Sets the requests and limits that containers lack, in place; ANNOTATION of the pod, set anew, names them."""
-    limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
+    limits, requests = _default_amounts(limit_range, "default"), _default_amounts(limit_range, "defaultRequest")
     notes: list[str] = []
     for field, description in _CONTAINER_FIELDS:
         for container in pod["spec"].get(field) or []:
@@ -35,15 +35,15 @@ def complete(pod: Object, limit_range: Object) -> None:
         pod["metadata"]["annotations"] = annotations | {ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
-def _defaults(limit_range: Object, amount_field: str) -> dict[str, str]:
+def _default_amounts(limit_range: Object, amount_field: str) -> dict[str, str]:
     """The default limits (`default`) or requests (`defaultRequest`) of containers, by name; the last counts."""
     defaults: dict[str, str] = {}
-    for limit_item in _items(limit_range, "Container"):
+    for limit_item in _items_of_type(limit_range, "Container"):
         defaults |= limit_item.get(amount_field) or {}
     return defaults
 
 
-def _items(limit_range: Object, limit_type: str) -> Iterator[Object]:
+def _items_of_type(limit_range: Object, limit_type: str) -> Iterator[Object]:
     """Yields the items of a LimitRange that have the type."""
     for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
         if limit_item.get("type") == limit_type:
@@ -77,12 +77,12 @@ def _complete_container(
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the LimitRange does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
+    containers = [container for field, _ in _CONTAINER_FIELDS for container in spec.get(field) or []]
     for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
         if limit_item.get("type") == "Container":
-            for field, _ in _CONTAINER_FIELDS:
-                for container in spec.get(field) or []:
-                    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
-                    messages += _item_violations(limit_item, requests, limits)
+            for container in containers:
+                requests, limits = _declared_amounts(container, "requests"), _declared_amounts(container, "limits")
+                messages += _item_violations(limit_item, requests, limits)
         elif limit_item.get("type") == "Pod":
             messages += _item_violations(limit_item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
@@ -90,17 +90,17 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
 
 def claim_violations(claim: Object, limit_range: Object) -> list[str]:
     """The messages about requests of a PersistentVolumeClaim beyond `min` and `max`; empty if all are allowed."""
-    requests = _amounts(claim.get("spec") or {}, "requests")
+    requests = _declared_amounts(claim.get("spec") or {}, "requests")
     messages: list[str] = []
     # claims have no limits; the empty one makes `_bound_violations` report requests alone
     checked_amounts: tuple[tuple[str, Amounts], ...] = (("request", requests), ("limit", {}))
-    for limit_item in _items(limit_range, "PersistentVolumeClaim"):
+    for limit_item in _items_of_type(limit_range, "PersistentVolumeClaim"):
         for bound_name, bounds in (("minimum", limit_item.get("min")), ("maximum", limit_item.get("max"))):
             messages += _bound_violations(bound_name, limit_item["type"], bounds or {}, checked_amounts)
     return messages
 
 
-def _amounts(container_or_claim_spec: Object, field: str) -> dict[str, Quantity]:
+def _declared_amounts(container_or_claim_spec: Object, field: str) -> dict[str, Quantity]:
     """The `requests` or `limits` (`field`) of a container or a claim, by resource name."""
     amounts = (container_or_claim_spec.get("resources") or {}).get(field) or {}
     return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
@@ -119,10 +119,10 @@ def _pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     ]
     totals: dict[str, Quantity] = {}
     for container in concurrent_containers:
-        for name, amount in _amounts(container, field).items():
+        for name, amount in _declared_amounts(container, field).items():
             totals[name] = totals[name] + amount if name in totals else amount
     for container in init_containers:
-        for name, amount in _amounts(container, field).items():
+        for name, amount in _declared_amounts(container, field).items():
             totals[name] = max(totals.get(name, amount), amount)
     return totals
 
@@ -150,7 +150,7 @@ def _bound_violations(
         checked_amounts: (`request` or `limit`, amounts by resource name). The first amounts must contain every resource
             that has a bound; the others may lack it.
     """
-    (required_description, required_amounts), _ = checked_amounts
+    required_description, required_amounts = checked_amounts[0]
     for name in sorted(bounds):
         bound = Quantity.parse(str(bounds[name]))
         bound_text = f"{bound_name} {name} usage per {limit_type} is {bounds[name]}"

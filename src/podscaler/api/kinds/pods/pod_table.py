@@ -74,10 +74,11 @@ _CONDITIONS_BY_PHASE = {
         ("Failed", "The pod failed."),
     )
 }
+"""Phase of a pod that has ended -> the conditions of its table row."""
 
 
 def _row_conditions(pod: Object) -> Sequence[Object]:
-    """The conditions of the table row of a pod: one for a pod that has ended, else none."""
+    """The conditions of the table row of a pod, none before its end."""
     return _CONDITIONS_BY_PHASE.get((pod.get("status") or {}).get("phase", ""), ())
 
 

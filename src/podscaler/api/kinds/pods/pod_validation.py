@@ -61,7 +61,6 @@ def validate_template(template: Object, path: str, *, old: Object | None = None)
 
     Args:
         template: the template with all defaults.
-        path: its path.
         old: the stored template, None for a new one; of a pod spec that equals the stored one no errors are reported.
     """
     template_metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
@@ -78,7 +77,6 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old_spec: Objec
 
     Args:
         spec: the spec with all defaults.
-        path: its path.
         is_template: whether it belongs to the template of a workload.
         old_spec: the stored spec, None for a new one; errors of volumes that `volume_validation` tolerates in stored
             specs are not reported again.
@@ -147,7 +145,7 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _os_errors(system: Object, path: str) -> list[FieldError]:
-    """Field errors of the operating system of a pod."""
+    """Field errors of the operating system of a pod: `linux` or `windows`."""
     name = system.get("name")
     if not name:
         return [required(f"{path}.name")]

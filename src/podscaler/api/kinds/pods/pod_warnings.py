@@ -78,8 +78,8 @@ def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
             key = requirement.get("key", "")
             if key in _DEPRECATED_LABELS:
                 yield f"{field_path}.{term_path}.matchExpressions[{expression_index}].key: {key} is {_deprecation(key)}"
-    for name in ("podAffinity", "podAntiAffinity"):
-        yield from _pod_affinity_warnings(affinity.get(name) or {}, f"{path}.{name}")
+    for field in ("podAffinity", "podAntiAffinity"):
+        yield from _pod_affinity_warnings(affinity.get(field) or {}, f"{path}.{field}")
 
 
 def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:

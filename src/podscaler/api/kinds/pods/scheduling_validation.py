@@ -29,8 +29,8 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def affinity_errors(affinity: Object, path: str) -> list[FieldError]:
     """The field errors of the affinity at `path`."""
     errors = checks.optional(affinity.get("nodeAffinity"), f"{path}.nodeAffinity", _node_affinity_errors)
-    for name in ("podAffinity", "podAntiAffinity"):
-        errors += checks.optional(affinity.get(name), f"{path}.{name}", _pod_affinity_errors)
+    for field in ("podAffinity", "podAntiAffinity"):
+        errors += checks.optional(affinity.get(field), f"{path}.{field}", _pod_affinity_errors)
     return errors
 
 
@@ -89,12 +89,12 @@ def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
 def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
     """Errors of an affinity term for pods: selectors, namespaces, label keys, topology key."""
     errors = []
-    for name in ("labelSelector", "namespaceSelector"):
-        errors += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
+    for field in ("labelSelector", "namespaceSelector"):
+        errors += label_selector.validate(term.get(field) or {}, f"{path}.{field}")
     for name in term.get("namespaces") or []:
         errors += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)  # singular, as upstream
-    for name in ("matchLabelKeys", "mismatchLabelKeys"):
-        errors += _label_key_errors(term, name, path)
+    for field in ("matchLabelKeys", "mismatchLabelKeys"):
+        errors += _label_key_errors(term, field, path)
     key, field_path = term.get("topologyKey", ""), f"{path}.topologyKey"
     errors += checks.present(key, field_path, "can not be empty")
     return errors + checks.well_formed(key, field_path, names.label_key_errors)
@@ -125,7 +125,7 @@ def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
 
 
 def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
-    """Errors of a topology spread constraint."""
+    """Errors of a topology spread constraint: its skew, key, action, domains, policies and selector."""
     max_skew, action = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", "")
     errors = checks.holds(max_skew > 0, f"{path}.maxSkew", max_skew, "must be greater than zero")
     errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
@@ -134,8 +134,8 @@ def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
         errors += checks.holds(min_domains > 0, f"{path}.minDomains", min_domains, "must be greater than zero")
         message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         errors += checks.holds(action == "DoNotSchedule", f"{path}.minDomains", min_domains, message)
-    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        errors += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _NODE_INCLUSION_POLICIES)
+    for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        errors += checks.optional_one_of(constraint.get(field), f"{path}.{field}", _NODE_INCLUSION_POLICIES)
     errors += _label_key_errors(constraint, "matchLabelKeys", path)
     return errors + label_selector.validate(constraint.get("labelSelector") or {}, f"{path}.labelSelector")
 

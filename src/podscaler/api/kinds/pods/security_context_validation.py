@@ -133,8 +133,9 @@ def _one_profile_errors(technology: str, profile: Object, path: str) -> list[Fie
         return _local_errors(local_path, technology, field_path)
     if local_path is None:
         return []
-    printed = go_struct.printed(profile, "core/v1.SeccompProfile") if technology == "seccomp" else local_path
-    return [invalid(field_path, printed, f"can only be set when {technology} type is Localhost")]
+    # upstream shows the whole profile of seccomp, and the path of one of AppArmor
+    shown_value = go_struct.printed(profile, "core/v1.SeccompProfile") if technology == "seccomp" else local_path
+    return [invalid(field_path, shown_value, f"can only be set when {technology} type is Localhost")]
 
 
 def _local_errors(local_path: str | None, technology: str, path: str) -> list[FieldError]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from podscaler.api.kinds.policy import webhook_validation
 from podscaler.api.kinds.policy.webhookconfiguration import GROUP
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
 from podscaler.api.resource import checks, label_selector, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
@@ -33,19 +33,19 @@ _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
 
 def _set_match_defaults(match_resources: Object | None) -> None:
-    """API defaults of MatchResources, in place."""
+    """API defaults of MatchResources, in place: equivalent resources, all namespaces, objects and scopes."""
     if match_resources is None:
         return
     match_resources.setdefault("matchPolicy", "Equivalent")
     match_resources.setdefault("namespaceSelector", {})
     match_resources.setdefault("objectSelector", {})
-    for name in ("resourceRules", "excludeResourceRules"):
-        for rule in match_resources.get(name) or []:
+    for field in ("resourceRules", "excludeResourceRules"):
+        for rule in match_resources.get(field) or []:
             rule.setdefault("scope", "*")
 
 
 def _set_policy_defaults(policy: Object) -> None:
-    """API defaults of a policy, in place."""
+    """API defaults of a policy, in place: it fails closed; those of its matchConstraints; an empty status."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
     _set_match_defaults(spec.get("matchConstraints"))
@@ -92,10 +92,10 @@ def _param_kind_errors(param_kind: Object, path: str) -> list[FieldError]:
 def _match_errors(match_resources: Object, path: str) -> list[FieldError]:
     """Field errors of MatchResources (of a policy or binding): its selectors and rules."""
     errors = checks.one_of(match_resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
-    for name in ("namespaceSelector", "objectSelector"):
-        errors += label_selector.validate(match_resources.get(name) or {}, f"{path}.{name}")
-    for name in ("resourceRules", "excludeResourceRules"):
-        errors += checks.each(match_resources.get(name), f"{path}.{name}", _rule_errors)
+    for field in ("namespaceSelector", "objectSelector"):
+        errors += label_selector.validate(match_resources.get(field) or {}, f"{path}.{field}")
+    for field in ("resourceRules", "excludeResourceRules"):
+        errors += checks.each(match_resources.get(field), f"{path}.{field}", _rule_errors)
     return errors
 
 
@@ -136,8 +136,7 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
         path, key = f"spec.auditAnnotations[{index}]", annotation.get("key", "")
         errors += checks.well_formed(f"{policy_name}/{key}", f"{path}.key", names.label_key_errors)
         errors += _value_expression_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
-        errors += [duplicate(f"{path}.key", key)] if key in earlier_keys else []
-        earlier_keys.add(key)
+        errors += checks.not_repeated(key, f"{path}.key", earlier_keys)
     return errors
 
 

@@ -2,14 +2,15 @@
 
 `spec.limits` is a list of items; each has a type (such as Container) and, by resource name, the amounts `min`, `max`,
 `default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it as hooks,
-which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. Quantities were checked when
-they were decoded.
+which `api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. A new field with amounts:
+_LIMIT_FIELDS, and _ORDER_RULES if it is compared. Quantities were checked when they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import uuid
 from functools import partial
+from typing import NamedTuple
 
 from podscaler.api.machinery import names, printing
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
@@ -19,17 +20,36 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 _LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+class _OrderRule(NamedTuple):
+    """An amount that must not exceed another one of the same resource.
+
+    Attributes:
+        smaller: the field whose amount must not exceed that of `larger`.
+        named: the field that the error names.
+        shown: the field whose amount the error shows, in two rules not that of `named`, as upstream.
+        noun: the noun for the larger amount in the message.
+    """
+
+    smaller: str
+    larger: str
+    named: str
+    shown: str
+    noun: str
+
+
 _ORDER_RULES = (
-    ("min", "max", "min", "min value {} is greater than max value {}"),
-    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
-    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
-    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
-    ("min", "default", "default", "min value {} is greater than default value {}"),
-    ("default", "max", "default", "default value {} is greater than max value {}"),
+    _OrderRule("min", "max", named="min", shown="min", noun="max"),
+    _OrderRule("min", "defaultRequest", named="defaultRequest", shown="defaultRequest", noun="default request"),
+    _OrderRule("defaultRequest", "max", named="defaultRequest", shown="defaultRequest", noun="max"),
+    _OrderRule("defaultRequest", "default", named="defaultRequest", shown="defaultRequest", noun="default limit"),
+    _OrderRule("min", "default", named="default", shown="min", noun="default"),
+    _OrderRule("default", "max", named="default", shown="max", noun="max"),
 )
-"""(field that must not exceed the next one, that field, field that the error names, message with both amounts)."""
-_SHOWN_AMOUNT_FIELDS = {("min", "default"): "min", ("default", "max"): "max"}
-"""First two fields of a rule -> the field whose amount the error shows, where upstream shows another than it names."""
+"""In the order in which errors are reported."""
+_SMALLER_NOUNS = {"min": "min", "defaultRequest": "default request", "default": "default"}
+"""Field of a smaller amount -> its noun in the message."""
 
 
 def set_defaults(limit_range: Object) -> None:
@@ -117,11 +137,12 @@ def _amount_errors(limit_item: Object, path: str) -> list[FieldError]:
 def _order_errors(amounts: dict[str, Quantity], resource: str, path: str) -> list[FieldError]:
     """Field errors of amounts in the wrong order (_ORDER_RULES); `amounts` are those of one resource by field."""
     errors = []
-    for smaller, larger, named_field, message_format in _ORDER_RULES:
-        if smaller in amounts and larger in amounts and amounts[smaller] > amounts[larger]:
-            shown_amount = amounts[_SHOWN_AMOUNT_FIELDS.get((smaller, larger), named_field)]
-            message = message_format.format(amounts[smaller], amounts[larger])
-            errors.append(invalid(f"{path}.{named_field}[{resource}]", str(shown_amount), message))
+    for rule in _ORDER_RULES:
+        smaller, larger = amounts.get(rule.smaller), amounts.get(rule.larger)
+        if smaller is not None and larger is not None and smaller > larger:
+            noun = _SMALLER_NOUNS[rule.smaller]
+            message = f"{noun} value {smaller} is greater than {rule.noun} value {larger}"
+            errors.append(invalid(f"{path}.{rule.named}[{resource}]", str(amounts[rule.shown]), message))
     return errors
 
 

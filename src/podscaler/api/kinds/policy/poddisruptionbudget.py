@@ -2,7 +2,8 @@
 
 `podscaler.controlplane.controllers.apps.disruption` writes its status; `podscaler.controlplane.registry.evictions`
 reduces `disruptionsAllowed`. RESOURCE, at the end, registers the functions above it as hooks, which
-`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server.
+`api.resource.resources` explains; `api.kinds.catalog` lists it for the API server. A new field needs regenerated type
+facts (CONTRIBUTING.md), its default and its validation here; a new column, a cell in `_cells`.
 
 Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
@@ -24,8 +25,8 @@ def set_defaults(budget: Object) -> None:
     """API defaults, in place: the counts in the status are 0."""
     budget.setdefault("spec", {})
     status = budget.setdefault("status", {})
-    for name in _COUNTS:
-        status.setdefault(name, 0)
+    for field in _COUNTS:
+        status.setdefault(field, 0)
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
@@ -35,10 +36,10 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         printed = go_struct.printed(spec, "policy/v1.PodDisruptionBudgetSpec")
         errors.append(invalid("spec", printed, "minAvailable and maxUnavailable cannot be both set"))
-    for name in ("minAvailable", "maxUnavailable"):
-        if (amount := spec.get(name)) is not None:
-            errors += int_or_percent.amount_errors(amount, f"spec.{name}")
-            errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
+    for field in ("minAvailable", "maxUnavailable"):
+        if (amount := spec.get(field)) is not None:
+            errors += int_or_percent.amount_errors(amount, f"spec.{field}")
+            errors += int_or_percent.over_100_percent_errors(amount, f"spec.{field}")
     errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     return errors + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION_POLICIES)
@@ -54,7 +55,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: minAvailable, maxUnavailable (`N/A` if not set), allowed disruptions."""
     spec, status = budget["spec"], budget.get("status") or {}
-    pod_bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
+    pod_bounds = [spec.get(field) for field in ("minAvailable", "maxUnavailable")]
     bound_texts = [_NOT_SET if bound is None else str(bound) for bound in pod_bounds]
     return [*bound_texts, status.get("disruptionsAllowed", 0)]
 

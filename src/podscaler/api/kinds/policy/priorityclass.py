@@ -2,7 +2,8 @@
 
 `podscaler.controlplane.admission.pod_classes` sets priorities of pods, and creates the classes of SYSTEM. RESOURCE, at
 the end, registers the functions above it as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists
-it for the API server.
+it for the API server. A new field needs regenerated type facts (CONTRIBUTING.md), its default and its validation here;
+a new column, a cell in `_cells`.
 
 Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -34,7 +35,7 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def set_defaults(priority_class: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: pods of the class preempt those of lower priority."""
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 

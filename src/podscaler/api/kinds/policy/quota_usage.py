@@ -96,7 +96,7 @@ class _PodEvaluator(QuotaEvaluator):
 
     def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
         """The names about pods, also those of huge pages and extended resources."""
-        return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
+        return frozenset(name for name in hard if name in _POD_NAMES or _is_about_extended_resource(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
         """The use of a pod: its count, and its requests and limits while it is charged for them."""
@@ -119,7 +119,7 @@ class _PodEvaluator(QuotaEvaluator):
             case "NotBestEffort":
                 return pod_admission.qos_class(spec) != "BestEffort"
             case "PriorityClass":
-                return _selects(requirement, spec.get("priorityClassName") or "")
+                return _selects_class(requirement, spec.get("priorityClassName") or "")
             case "CrossNamespacePodAffinity":
                 return _crosses_namespaces(spec.get("affinity") or {})
             case _:
@@ -135,7 +135,9 @@ class _PodEvaluator(QuotaEvaluator):
             return ""
         containers_by_amount: dict[str, list[str]] = {}
         for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
-            container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
+            container_amounts = _compute_usage(
+                _declared_amounts(container, "requests"), _declared_amounts(container, "limits")
+            )
             for name in required_names - container_amounts.keys():
                 containers_by_amount.setdefault(name, []).append(container.get("name", ""))
         missing_texts = []
@@ -161,14 +163,14 @@ class _ServiceEvaluator(QuotaEvaluator):
         service_type, ports = spec.get("type", ""), spec.get("ports") or []
         if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
             node_ports = sum(bool(port.get("nodePort")) for port in ports)
-        else:
+        else:  # one is allocated for each port
             node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
         load_balancers = int(service_type == "LoadBalancer")
         counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
         return {"count/services": _ONE, "services": _ONE, **counts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
-        return self.usage(new, 0) != self.usage(old, 0)
+        return self.usage(new, now_ns=0) != self.usage(old, now_ns=0)  # the time matters only to pods
 
 
 class _ClaimEvaluator(QuotaEvaluator):
@@ -185,7 +187,7 @@ class _ClaimEvaluator(QuotaEvaluator):
         del now_ns
         spec = obj.get("spec") or {}
         amounts = {"persistentvolumeclaims": _ONE}
-        if (storage := _amounts(spec, "requests").get("storage")) is not None:
+        if (storage := _declared_amounts(spec, "requests").get("storage")) is not None:
             amounts["requests.storage"] = storage
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
@@ -193,7 +195,7 @@ class _ClaimEvaluator(QuotaEvaluator):
         return {"count/persistentvolumeclaims": _ONE, **amounts, **class_amounts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
-        return self.usage(new, 0) != self.usage(old, 0)
+        return self.usage(new, now_ns=0) != self.usage(old, now_ns=0)  # the time matters only to pods
 
 
 _EVALUATORS: Final[Mapping[str, QuotaEvaluator]] = {
@@ -230,12 +232,14 @@ def add_amounts(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]
 
 def increased_amounts(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
     """The amounts by which `new_amounts` exceed `old_amounts`, only for names whose amount is larger."""
-    negative_old_amounts = {name: Quantity(-amount.unscaled, amount.scale) for name, amount in old_amounts.items()}
-    return {
-        name: amount + negative_old_amounts[name] if name in old_amounts else amount
-        for name, amount in new_amounts.items()
-        if name not in old_amounts or old_amounts[name] < amount
-    }
+    increases: dict[str, Quantity] = {}
+    for name, new_amount in new_amounts.items():
+        old_amount = old_amounts.get(name)
+        if old_amount is None:
+            increases[name] = new_amount
+        elif old_amount < new_amount:
+            increases[name] = new_amount + Quantity(-old_amount.unscaled, old_amount.scale)
+    return increases
 
 
 def calculate_used(
@@ -292,17 +296,17 @@ def pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     """
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or []:
-        total = add_amounts(total, _amounts(container, field))
+        total = add_amounts(total, _declared_amounts(container, field))
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
-        own_amounts = _amounts(container, field)
+        own_amounts = _declared_amounts(container, field)
         if container.get("restartPolicy") == "Always":
             total, sidecars = add_amounts(total, own_amounts), add_amounts(sidecars, own_amounts)
             peak = _larger_by_name(peak, sidecars)
         else:
             peak = _larger_by_name(peak, add_amounts(own_amounts, sidecars))
-    total = _larger_by_name(total, peak) | _amounts(spec, field)  # those of the pod itself replace the sums
+    total = _larger_by_name(total, peak) | _declared_amounts(spec, field)  # those of the pod itself replace the sums
     overhead = amounts_of(spec.get("overhead"))
     if field == "limits":  # a resource without a limit stays unlimited
         overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
@@ -315,7 +319,7 @@ def _larger_by_name(amounts: Amounts, other_amounts: Amounts) -> dict[str, Quant
     return {**amounts, **larger}
 
 
-def _amounts(container_or_spec: Object, field: str) -> dict[str, Quantity]:
+def _declared_amounts(container_or_spec: Object, field: str) -> dict[str, Quantity]:
     """The `requests` or `limits` (`field`) in the resources of a container, pod spec or claim spec."""
     return amounts_of((container_or_spec.get("resources") or {}).get(field))
 
@@ -334,24 +338,24 @@ def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     return usage | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE_RESOURCES}
 
 
-def _is_extended(name: str) -> bool:
+def _is_about_extended_resource(name: str) -> bool:
     """Whether a name of a quota is about huge pages or an extended resource."""
     is_huge = name.startswith((_HUGE_PAGES_PREFIX, f"requests.{_HUGE_PAGES_PREFIX}"))
     return is_huge or (name.startswith("requests.") and not names.is_native_resource(name))
 
 
-def _selects(requirement: Object, value: str) -> bool:
-    """Whether a requirement of a scope selector selects a value; an empty value counts as not set."""
+def _selects_class(requirement: Object, priority_class: str) -> bool:
+    """Whether a requirement of a scope selector selects a priority class; an empty name counts as not set."""
     values = requirement.get("values") or []
     match requirement.get("operator"):
         case "Exists":
-            return bool(value)
+            return bool(priority_class)
         case "DoesNotExist":
-            return not value
+            return not priority_class
         case "In":
-            return bool(value) and value in values
+            return bool(priority_class) and priority_class in values
         case "NotIn":
-            return value not in values
+            return priority_class not in values
         case _:
             return False
 

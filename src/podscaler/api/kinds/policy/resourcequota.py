@@ -70,9 +70,8 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
         errors += checks.well_formed(resource, amount_path, names.quota_resource_name_errors)
         if amount.sign() < 0:
             errors.append(invalid(amount_path, str(amount), checks.NOT_NEGATIVE))
-        if (
-            resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)
-        ) and amount.milli_value() % UNIT_MILLI:
+        is_counted = resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)
+        if is_counted and amount.milli_value() % UNIT_MILLI:
             errors.append(invalid(amount_path, str(amount), "must be an integer"))
     return errors
 

@@ -2,7 +2,7 @@
 
 ROLE and CLUSTER_ROLE, at the end, register the functions above them as hooks, which `api.resource.resources` explains;
 `api.kinds.catalog` lists them for the API server, and `podscaler.controlplane.auth.policy_index` reads the stored
-rules.
+rules. A new check of rules goes into `_rule_errors`.
 
 Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
 """

@@ -1,7 +1,8 @@
 """The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which bind a role to users.
 
 ROLE_BINDING and CLUSTER_ROLE_BINDING, at the end, register the functions above them as hooks, which
-`api.resource.resources` explains; `api.kinds.catalog` lists them for the API server.
+`api.resource.resources` explains; `api.kinds.catalog` lists them for the API server. A new kind of subject:
+_SUBJECT_KINDS, `_subject_errors`, and a column with its cell.
 
 Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """

@@ -1,7 +1,8 @@
 """Resource definition of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
 RESOURCE, at the end, registers `validate` as a hook, which `api.resource.resources` explains; `api.kinds.catalog` lists
-it for the API server, and `podscaler.controlplane.admission.pod_classes` applies the class to pods.
+it for the API server, and `podscaler.controlplane.admission.pod_classes` applies the class to pods. A new field needs
+regenerated type facts (CONTRIBUTING.md), and its check in `validate`.
 
 Source: the API reference of node.k8s.io/v1.
 """
@@ -15,7 +16,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a RuntimeClass to be stored; its handler cannot be changed."""
     handler = new.get("handler", "")
-    if old is not None:
+    if old is not None:  # an update can change other fields, which upstream does not validate again
         return checks.unchanged(handler, old.get("handler", ""), "handler")
     errors = checks.required_form(handler, "handler", names.dns_label_errors)
     selector = (new.get("scheduling") or {}).get("nodeSelector") or {}

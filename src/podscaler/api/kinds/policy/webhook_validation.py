@@ -62,8 +62,8 @@ def _webhook_errors(webhook: Object, path: str, *, skips_conditions: bool) -> li
     if timeout_s is not None and not 1 <= timeout_s <= _TIMEOUT_MAX_S:
         message = f"the timeout value must be between 1 and {_TIMEOUT_MAX_S} seconds"
         errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, message))
-    for name in ("namespaceSelector", "objectSelector"):
-        errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
+    for field in ("namespaceSelector", "objectSelector"):
+        errors += label_selector.validate(webhook.get(field) or {}, f"{path}.{field}")
     policies = ("IfNeeded", "Never")
     errors += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
     errors += _client_config_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
@@ -84,7 +84,7 @@ def _name_errors(name: str, path: str) -> list[FieldError]:
 
 
 def _side_effect_errors(side_effects: str | None, path: str) -> list[FieldError]:
-    """Field errors of the required `sideEffects`."""
+    """Field errors of the required `sideEffects`: None or NoneOnDryRun."""
     if side_effects is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
     return checks.one_of(side_effects, path, _SIDE_EFFECTS)
@@ -127,7 +127,8 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
             if wildcard in earlier_wildcards:
                 message = f"if '{wildcard}' is present, must not specify {resource}"
                 errors.append(invalid(f"{path}[{index}]", resource, message))
-        earlier_wildcards |= {resource} if "*" in (name, subresource) else set()
+        if "*" in (name, subresource):
+            earlier_wildcards.add(resource)
     if len(resources) > 1 and "*/*" in resources:
         errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and any("/" not in resource and resource != "*" for resource in resources):
@@ -147,7 +148,7 @@ def _client_config_errors(client_config: Object, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    """The field errors of the URL of a webhook."""
+    """The field errors of the URL of a webhook: https and a host, without user, query and fragment."""
     try:
         url_parts = urlsplit(url)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 MUTATING and VALIDATING, at the end, register the functions above them as hooks, which `api.resource.resources`
 explains; `api.kinds.catalog` lists them for the API server. `podscaler.controlplane.apiserver.webhooks` calls the
-webhooks, `webhook_validation` validates them.
+webhooks, `webhook_validation` validates them. A new field of webhooks: its default here, its check there.
 
 Source: kube-apiserver's defaults and validation of the group.
 """

@@ -1,8 +1,9 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. An
-`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
-errors. Quantities were checked when they were decoded.
+Called by `api.kinds.volumes.persistentvolumeclaim` and, for claim templates, by `api.kinds.apps.statefulset`. A new
+field of the spec: a check in `validate_spec`, and `_specs_to_compare` if updates may change it. An `Object` is the part
+of an API object that the name of the argument says, as a JSON object; `path` is its path in errors. Quantities were
+checked when they were decoded.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -33,8 +34,8 @@ def validate_spec(spec: Object, path: str) -> list[FieldError]:
     errors = _mode_errors(spec, path)
     errors += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
     errors += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
-    for name in ("storageClassName", "volumeAttributesClassName"):
-        errors += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_errors)
+    for field in ("storageClassName", "volumeAttributesClassName"):
+        errors += checks.well_formed_if_set(spec.get(field), f"{path}.{field}", names.dns_subdomain_errors)
     return errors + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 
@@ -90,14 +91,14 @@ def _specs_to_compare(new: Object, old: Object) -> tuple[Object, Object]:
 
 def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:
     """The error of a smaller size, which is allowed above status.capacity (after an expansion that failed)."""
-    size = _size(new["spec"].get("resources"), "requests")
-    old_size = _size(old["spec"].get("resources"), "requests")
+    size = _storage_size(new["spec"].get("resources"), "requests")
+    old_size = _storage_size(old["spec"].get("resources"), "requests")
     is_smaller = size < old_size
-    if not is_smaller or size > _size(old.get("status"), "capacity"):
+    if not is_smaller or size > _storage_size(old.get("status"), "capacity"):
         return []
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
 
-def _size(parent: Object | None, field: str) -> Quantity:
+def _storage_size(parent: Object | None, field: str) -> Quantity:
     """The storage size in a field of `parent`, such as `requests` of spec.resources; 0 if it is not set."""
     return Quantity.parse(str(((parent or {}).get(field) or {}).get("storage", "0")))

@@ -31,13 +31,7 @@ _RESOURCES = tuple(f"{amount}.{name}" for amount in ("limits", "requests") for n
 
 
 def field_errors(source: Object, path: str, supported_fields: tuple[str, ...]) -> list[FieldError]:
-    """The field errors of an ObjectFieldSelector.
-
-    Args:
-        source: the selector.
-        path: the path of the selector.
-        supported_fields: the fields of a pod that it may refer to, sorted.
-    """
+    """The field errors of `source`, an ObjectFieldSelector; `supported_fields`: those that it may name, sorted."""
     field_label = source.get("fieldPath", "")
     if not source.get("apiVersion"):
         return [required(f"{path}.apiVersion")]

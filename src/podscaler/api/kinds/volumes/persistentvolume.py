@@ -1,7 +1,8 @@
 """Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server. Quantities were checked when they were decoded.
+`api.kinds.catalog` lists it for the API server. A new type of volume is a case of `_known_source_errors`; a new column,
+a cell in `_cells`. Quantities were checked when they were decoded.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages. Differs: of the sources of a volume,
 hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
@@ -38,7 +39,7 @@ _RECYCLE_WARNING: Final = (
 
 
 def set_defaults(volume: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: the volume is retained, a file system, and pending."""
     spec = volume.setdefault("spec", {})
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
@@ -69,7 +70,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
-    """Field errors of the access modes; ReadWriteOncePod excludes the others."""
+    """Field errors of the access modes; ReadWriteOncePod excludes the other supported ones."""
     path, modes = "spec.accessModes", spec.get("accessModes") or []
     errors = [] if modes else [required(path)]
     supported_modes = claim_validation.ACCESS_MODES
@@ -90,7 +91,7 @@ def _capacity_errors(capacity: Object) -> list[FieldError]:
     return errors
 
 
-def _sources(spec: Object) -> Object:
+def _volume_sources(spec: Object) -> Object:
     """The sources of a volume (type, such as `hostPath`, -> source); a valid volume has exactly one."""
     source_types = [field.name for field in schema.get_message(_SOURCE_GO_TYPE).json_fields()]
     return {source_type: spec[source_type] for source_type in source_types if spec.get(source_type) is not None}
@@ -98,7 +99,7 @@ def _sources(spec: Object) -> Object:
 
 def _source_errors(spec: Object) -> list[FieldError]:
     """Errors of the volume source, of which there is exactly one; of several, only the first is checked."""
-    sources = _sources(spec)
+    sources = _volume_sources(spec)
     # kube-apiserver validates the first source in this order: hostPath first, csi last.
     source_types = sorted(sources, key=lambda source_type: (source_type != "hostPath", source_type == "csi"))
     if not source_types:
@@ -112,7 +113,7 @@ def _source_errors(spec: Object) -> list[FieldError]:
 
 
 def _known_source_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
-    """Field errors of a source by its type. Sources of other types are not validated; a new type is a case here."""
+    """Field errors of a source by its type. Sources of other types are not validated."""
     file_path = source.get("path") or ""
     match source_type:
         case "hostPath":
@@ -146,7 +147,7 @@ def _recycle_errors(spec: Object) -> list[FieldError]:
     host_path = spec.get("hostPath")
     if not host_path or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
         return []
-    is_root = posixpath.normpath(host_path.get("path") or ".").lstrip("/") == ""
+    is_root = posixpath.normpath(host_path.get("path") or ".").lstrip("/") == ""  # `normpath` keeps `//`
     message = "may not be 'recycle' for a hostPath mount of '/'"
     return [forbidden("spec.persistentVolumeReclaimPolicy", message)] if is_root else []
 
@@ -163,7 +164,7 @@ def _attributes_class_errors(spec: Object) -> list[FieldError]:
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of an update: the source and the mode never change."""
-    errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
+    errors, old_sources, new_sources = [], _volume_sources(old_spec), _volume_sources(spec)
     if not semantics.same(old_sources, new_sources):
         difference = go_struct.difference(old_sources, new_sources, _SOURCE_GO_TYPE)
         message = f"spec.persistentvolumesource is immutable after creation\n{difference}"

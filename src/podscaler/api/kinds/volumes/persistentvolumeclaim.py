@@ -1,7 +1,8 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
 RESOURCE, at the end, registers the functions above it as hooks, which `api.resource.resources` explains;
-`api.kinds.catalog` lists it for the API server.
+`api.kinds.catalog` lists it for the API server. `claim_validation` validates claims. A new column needs a cell in
+`_cells` at the same position.
 
 Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
@@ -20,7 +21,7 @@ _DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "Vol
 
 
 def set_defaults(claim: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: a file system, and pending."""
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 

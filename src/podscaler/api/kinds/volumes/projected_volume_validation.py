@@ -1,8 +1,8 @@
 """Validates the sources of a projected volume, above all the paths of their files.
 
-Called by `volume_validation`. A new source: an entry of _SOURCES, and a case in `validate`. Valid sources name files
-below the volume's directory only; no two sources name the same file, except for tokens, whose paths kube-apiserver does
-not compare.
+Called by `volume_validation`. A new source: an entry of _SOURCES, and a case in `_source_errors`. Valid sources name
+files below the volume's directory only; no two sources name the same file, except for tokens, whose paths
+kube-apiserver does not compare.
 
 Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded responses (tests/conformance/recorded).
 The fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API
@@ -31,8 +31,6 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
     """The field errors of the `projected` source at `path`.
 
     Args:
-        source: the source of the volume.
-        path: the path of the source.
         trusts_token_paths: whether paths of tokens may be invalid, because the stored object has an invalid one.
     """
     errors: list[FieldError] = []
@@ -42,19 +40,10 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
         set_types = [source_type for source_type in _SOURCES if volume_projection.get(source_type) is not None]
         for source_type in set_types:
             projection = volume_projection[source_type]
-            if source_type in ("secret", "configMap"):
-                errors += _config_or_secret_errors(projection, f"{item_path}.{source_type}", used_paths)
-            elif source_type == "downwardAPI":
-                errors += _downward_errors(projection, f"{item_path}.{source_type}", used_paths)
-            elif source_type == "serviceAccountToken":
-                expiration_path = f"{item_path}.{source_type}.expirationSeconds"
-                errors += _token_lifetime_errors(projection.get("expirationSeconds"), expiration_path)
-                if not (trusts_token_paths and projection.get("path")):
-                    errors += _token_path_errors(projection, f"{path}.path")
-            elif source_type == "clusterTrustBundle":
-                errors += _bundle_errors(projection, f"{item_path}.{source_type}", used_paths)
-            else:  # podCertificate
-                errors += _certificate_errors(projection, f"{item_path}.{source_type}", used_paths)
+            errors += _source_errors(source_type, projection, f"{item_path}.{source_type}", used_paths)
+            is_trusted = trusts_token_paths and projection.get("path")
+            if source_type == "serviceAccountToken" and not is_trusted:
+                errors += _token_path_errors(projection, f"{path}.path")
         if len(set_types) > 1:
             errors.append(forbidden(item_path, "may not specify more than 1 volume type per source"))
     return errors
@@ -64,6 +53,21 @@ def has_invalid_token_path(source: Object) -> bool:
     """Whether a stored `projected` source has a token with an invalid path."""
     tokens = [volume_projection.get("serviceAccountToken") for volume_projection in source.get("sources") or []]
     return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
+
+
+def _source_errors(source_type: str, projection: Object, path: str, used_paths: "_UsedPaths") -> list[FieldError]:
+    """Field errors of one source, whose type is one of _SOURCES, without those of the path of a token."""
+    match source_type:
+        case "secret" | "configMap":
+            return _config_or_secret_errors(projection, path, used_paths)
+        case "downwardAPI":
+            return _downward_errors(projection, path, used_paths)
+        case "serviceAccountToken":
+            return _token_lifetime_errors(projection.get("expirationSeconds"), f"{path}.expirationSeconds")
+        case "clusterTrustBundle":
+            return _bundle_errors(projection, path, used_paths)
+        case _:  # podCertificate
+            return _certificate_errors(projection, path, used_paths)
 
 
 class _UsedPaths:

@@ -2,7 +2,8 @@
 
 No controller here acts on them. STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the
 functions of this module as hooks, which `api.resource.resources` explains; `api.kinds.catalog` lists them for the API
-server. Quantities were checked when they were decoded.
+server. A new field: a check in the `_validate_` function of its kind; a new column, a cell in the function `cells` of
+its table. Quantities were checked when they were decoded.
 
 Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
 StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
@@ -12,7 +13,7 @@ validated.
 from typing import Any, Final
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_long
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
@@ -32,7 +33,7 @@ _ONE_SOURCE_MESSAGE: Final = "must specify exactly one of inlineVolumeSpec and p
 
 
 def _set_class_defaults(storage_class: Object) -> None:
-    """API defaults of a StorageClass, in place."""
+    """API defaults of a StorageClass, in place: its volumes are deleted with their claims, and bound at once."""
     storage_class.setdefault("reclaimPolicy", "Delete")
     storage_class.setdefault("volumeBindingMode", "Immediate")
 
@@ -73,11 +74,9 @@ def _topology_errors(term: Object, path: str) -> list[FieldError]:
         expression_path, key = f"{path}.matchLabelExpressions[{index}]", expression.get("key", "")
         values = expression.get("values") or []
         errors += [] if values else [required(f"{expression_path}.values")]
-        errors += [
-            duplicate(f"{expression_path}.values[{value_index}]", value)
-            for value_index, value in enumerate(values)
-            if value in values[:value_index]
-        ]
+        earlier_values: set[str] = set()
+        for value_index, value in enumerate(values):
+            errors += checks.not_repeated(value, f"{expression_path}.values[{value_index}]", earlier_values)
         errors += checks.well_formed(key, f"{expression_path}.key", names.label_key_errors)
         errors += checks.not_repeated(key, f"{expression_path}.key", earlier_keys)
     return errors
@@ -100,9 +99,10 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     source = spec.get("source") or {}
     volume_name, inline_spec = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     errors: list[FieldError] = []
-    if (volume_name is None) == (inline_spec is None):
-        make_error = required if volume_name is None else forbidden
-        errors.append(make_error("spec.source", _ONE_SOURCE_MESSAGE))
+    if volume_name is None and inline_spec is None:
+        errors.append(required("spec.source", _ONE_SOURCE_MESSAGE))
+    elif volume_name is not None and inline_spec is not None:
+        errors.append(forbidden("spec.source", _ONE_SOURCE_MESSAGE))
     elif volume_name == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
     errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
@@ -114,7 +114,7 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _attacher_errors(attacher: str) -> list[FieldError]:
-    """Errors of the name of a volume driver."""
+    """Errors of the name of a volume driver, a DNS subdomain of at most _DRIVER_MAX_BYTES in any case."""
     path = "spec.attacher"
     if not attacher:
         return [required(path)]

@@ -24,11 +24,9 @@ def names_of(spec: Object) -> frozenset[str]:
 
 
 def validate(volumes: list[Object], path: str, *, old_volumes: list[Object] | None = None) -> list[FieldError]:
-    """The field errors of volumes.
+    """The field errors of the volumes of a pod spec.
 
     Args:
-        volumes: the volumes of a pod spec.
-        path: the path of the list.
         old_volumes: the stored volumes, None on create. If a service account token among them has an invalid path, the
             paths of tokens are not checked, since the object may be older than that check.
     """
@@ -54,34 +52,40 @@ def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> li
     source_types = first_types + [name for name in set_types if name not in first_types]
     if not source_types:
         return [required(path, "must specify a volume type")]
-    source_type, field_path = source_types[0], f"{path}.{source_types[0]}"
-    errors = _source_type_errors(source_type, volume[source_type], field_path)
-    if source_type == "projected":
-        errors += projected_volume_validation.validate(
-            volume[source_type], field_path, trusts_token_paths=trusts_token_paths
-        )
+    first_type, *other_types = source_types
+    first_path = f"{path}.{first_type}"
+    errors = _source_type_errors(first_type, volume[first_type], first_path, trusts_token_paths=trusts_token_paths)
     message = "may not specify more than 1 volume type"
-    return errors + [forbidden(f"{path}.{name}", message) for name in source_types[1:]]
+    return errors + [forbidden(f"{path}.{name}", message) for name in other_types]
 
 
-def _source_type_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
+def _source_type_errors(source_type: str, source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
     """Field errors of one source; `source_type` is the field of the volume that has it."""
-    if source_type in ("configMap", "secret"):
-        name_field = "name" if source_type == "configMap" else "secretName"
-        errors = [] if source.get(name_field) else [required(f"{path}.{name_field}")]
-        errors += _default_mode_errors(source, path)
-        errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
-        return errors
-    if source_type == "downwardAPI":
-        errors = _default_mode_errors(source, path)
-        for file in source.get("items") or []:
-            errors += downward_validation.file_errors(file, path)
-        return errors
-    if source_type == "hostPath":
-        return host_path_errors(source, path)
-    if source_type == "persistentVolumeClaim":
-        return checks.present(source.get("claimName"), f"{path}.claimName")
-    return _default_mode_errors(source, path) if source_type == "projected" else []
+    match source_type:
+        case "configMap":
+            return _config_errors(source, path, name_field="name")
+        case "secret":
+            return _config_errors(source, path, name_field="secretName")
+        case "downwardAPI":
+            errors = _default_mode_errors(source, path)
+            for file in source.get("items") or []:
+                errors += downward_validation.file_errors(file, path)
+            return errors
+        case "hostPath":
+            return host_path_errors(source, path)
+        case "persistentVolumeClaim":
+            return checks.present(source.get("claimName"), f"{path}.claimName")
+        case "projected":
+            errors = _default_mode_errors(source, path)
+            return errors + projected_volume_validation.validate(source, path, trusts_token_paths=trusts_token_paths)
+        case _:
+            return []
+
+
+def _config_errors(source: Object, path: str, *, name_field: str) -> list[FieldError]:
+    """Field errors of a ConfigMap or Secret as a volume; `name_field` is the field with its name."""
+    errors = checks.present(source.get(name_field), f"{path}.{name_field}") + _default_mode_errors(source, path)
+    return errors + checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
 
 
 def host_path_errors(source: Object, path: str) -> list[FieldError]:
@@ -98,13 +102,7 @@ def _default_mode_errors(source: Object, path: str) -> list[FieldError]:
 
 
 def mount_errors(container: Object, path: str, volume_names: frozenset[str]) -> list[FieldError]:
-    """The field errors of the volume mounts of a container.
-
-    Args:
-        container: the container.
-        path: the path of its `volumeMounts`.
-        volume_names: the volumes of the pod.
-    """
+    """The field errors of the `volumeMounts` (at `path`) of a container; `volume_names` has the volumes of the pod."""
     errors = []
     earlier_mount_paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
