@@ -10,7 +10,7 @@ from podscaler.cli.backtest.comparison_output import BacktestResult
 from podscaler.simulation import engine, report
 from podscaler.simulation.evaluation import demand, surges, verdict
 from podscaler.simulation.evaluation.comparison import CandidateComparison
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTable, SyncCollector, TimePlot
 
@@ -74,7 +74,7 @@ def _surges_table(compared: CandidateComparison) -> ReportTable:
     for index in sorted(largest_first[:SHOWN_SURGES_MAX]):
         surge = first_reactions[index]
         reactions = [_reaction_text(of_candidate[index].reaction_ms) for of_candidate in candidate_reactions]
-        rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
+        rows.append((clock_text(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
     columns = ("Surge", "Needed", *(candidate.name for candidate in compared.results))
     return ReportTable(
         title=f"Time until the pods sufficed: the largest surges of {len(first_reactions)}",

@@ -92,7 +92,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     is_open = not _is_loopback(bind)
     if is_open and certificate is None:
         raise UsageError(f"--bind {bind} is reachable from other machines: give --tls-cert-file and its key")
-    if ipaddress.ip_address(bind).is_unspecified and not options["server_name"]:
+    if is_open and ipaddress.ip_address(bind).is_unspecified and not options["server_name"]:
         raise UsageError(f"--bind {bind} is no address that browsers can open: give theirs with --server-name")
     if (file := recording.record_file(options, flags.parse_settings(options))) is not None:
         file.check()  # raises UsageError before anything is started

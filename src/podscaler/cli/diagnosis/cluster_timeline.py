@@ -58,7 +58,7 @@ async def timelines(
     """
     async with explain_cluster.connected(config, clock, "timeline") as client:
         namespace = request.namespace or config.namespace
-        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings.DEFAULT)
+        autoscalers = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, settings.DEFAULT)
         autoscaler = autoscalers.get_requested(request, namespace)
         reader = RelatedObjectsReader(client, clock, [])
         objects = await reader.read_around(autoscaler)
@@ -184,7 +184,7 @@ class FollowedTimeline:
             related.replica_sets = [
                 replica_set for replica_set in replica_sets if autoscaler_objects.is_owned(replica_set, related.target)
             ]
-        related.events = list(autoscaler_objects.about([cached.obj for cached in self._events], related))
+        related.events = list(autoscaler_objects.events_about([cached.obj for cached in self._events], related))
         return related
 
     def _watch(self, path: str, subject: str, query: Query = ()) -> Cache[WatchedObject]:

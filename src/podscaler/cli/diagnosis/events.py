@@ -1,6 +1,7 @@
 """Reads Kubernetes Events as values, and checks those of an autoscaler.
 
-`podscaler.cli.diagnosis.examination` calls `check`; the timeline and other checks read events and timestamps by it.
+`podscaler.cli.diagnosis.examination` calls `check`; `podscaler.cli.diagnosis.timeline_entries` calls `read`, and other
+checks read timestamps by `instant_ns`. A further reason of events that is a finding goes to _CREATION_FAILURE_REASONS.
 
 Source: core/v1 Event (count, first and last timestamp) and events.k8s.io/v1 (eventTime, series).
 """
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.explain import wording
 
 RECENT_NS = 3600 * NANOSECONDS
@@ -44,7 +45,7 @@ def read(event_objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
     return sorted(events, key=lambda event: (event.last_at, event.first_at, event.subject, event.reason))
 
 
-def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
+def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> CheckResult:
     """The events of the last hour; pods that cannot be created are a finding for each object that creates them.
 
     Args:
@@ -64,7 +65,7 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
         message = f"{failure.subject} could not create pods {age}: {failure.message}"
         fix = f"kubectl -n {namespace} describe {failure.subject.lower()}"
         findings.append(DoctorFinding(FindingLevel.ERROR, Area.EVENTS, message, fix))
-    return Checked(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
+    return CheckResult(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
 
 
 def _text(event: KubernetesEvent) -> str:

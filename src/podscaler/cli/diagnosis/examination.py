@@ -15,7 +15,7 @@ from podscaler.base.errors import StatusError
 from podscaler.cli.diagnosis import capacity_checks, events, findings, metric_checks, pod_checks, scale_writers
 from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader, name_of
 from podscaler.cli.diagnosis.capacity_checks import CapacityFacts
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
 from podscaler.cli.explain import explain_autoscalers, explain_cluster
 from podscaler.cli.explain.assumed_controller import AssumedController, SettingsFinder
@@ -44,6 +44,16 @@ from podscaler.observe.health import Health, HealthSeverity, HealthState
 
 UNSYNCED_NS = 60 * NANOSECONDS
 """A spec that no controller has synced for so long is a finding."""
+_METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
+"""States that a failing metric causes."""
+_METRIC_TYPES = frozenset(served_metrics.GROUPS)
+_NO_CONTROLLER_FIX = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
+_LEVEL_BY_HEALTH = {
+    HealthSeverity.FINE: FindingLevel.NOTE,
+    HealthSeverity.NOTABLE: FindingLevel.NOTE,
+    HealthSeverity.LIMITED: FindingLevel.WARNING,
+    HealthSeverity.BROKEN: FindingLevel.ERROR,
+}
 _LEVEL_BY_LINT_SEVERITY = {
     Severity.ERROR: FindingLevel.ERROR,
     Severity.WARNING: FindingLevel.WARNING,
@@ -137,9 +147,9 @@ async def examine(config: Config, request: ExplainRequest, controller: AssumedCo
     async with explain_cluster.connected(config, clock, "doctor") as client:
         namespace = request.namespace or config.namespace
         settings = controller.settings.decision
-        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings)
+        autoscalers = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, settings)
         autoscaler = autoscalers.get_requested(request, namespace)
-        write = autoscalers.writes.get(autoscaler.metadata.uid)
+        write = autoscalers.find_status_write(autoscaler)
         notes: list[str] = []
         async with explain_cluster.open_cluster(client, controller, clock) as cluster:
             queries = QueryRecorder(cluster.metrics, clock)
@@ -215,7 +225,7 @@ def _examination_of(facts: _Facts, now_ns: int) -> Examination:
     )
 
 
-def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> Checked:
+def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> CheckResult:
     """The state of the autoscaler and of its controller; `other_findings` are those of the other checks."""
     duration = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
     lines = [("state", f"{state.state}{duration}")]
@@ -223,7 +233,7 @@ def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFi
         lines.append(("reason", state.reason))
     if facts.manager is not None and facts.manager.section is not None:
         lines += [(line.label, line.text) for line in facts.manager.section.lines]
-    return Checked(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
+    return CheckResult(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
 
 
 def _state_findings(
@@ -237,21 +247,12 @@ def _state_findings(
     if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
         level = _LEVEL_BY_HEALTH[state.severity]
         yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
-    yield from _unsynced(facts, now_ns)
+    yield from _unsynced_findings(facts, now_ns)
     lease = facts.manager.lease if facts.manager is not None else None
     if lease is not None and not lease.is_live and facts.status_manager.startswith(installation.MANAGER):
         message = f"nobody holds the Lease {lease.name} of the controller that wrote the status"
         fix = "see whether its pods run: kubectl get pods -A -l app.kubernetes.io/name=podscaler"
         yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
-
-
-_METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
-_LEVEL_BY_HEALTH = {
-    HealthSeverity.FINE: FindingLevel.NOTE,
-    HealthSeverity.NOTABLE: FindingLevel.NOTE,
-    HealthSeverity.LIMITED: FindingLevel.WARNING,
-    HealthSeverity.BROKEN: FindingLevel.ERROR,
-}
 
 
 def _state_fix(facts: _Facts, state: Health) -> str:
@@ -267,11 +268,11 @@ def _state_fix(facts: _Facts, state: Health) -> str:
     if state.state is HealthState.DISABLED:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
     if state.state is HealthState.UNKNOWN:
-        return "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
+        return _NO_CONTROLLER_FIX
     return advice.for_error(state.reason) or next(iter(explanation.advice if explanation is not None else ()), "")
 
 
-def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
+def _unsynced_findings(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     """A finding if the spec is older than UNSYNCED_NS and not synced; none where the object does not show that."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
@@ -283,24 +284,20 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     if now_ns - written_at_ns < UNSYNCED_NS:
         return
     message = f"no controller has looked at the spec that was written {wording.age(written_at_ns, now_ns)}"
-    fix = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
-    yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
+    yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, _NO_CONTROLLER_FIX)
 
 
 def _metric_facts(facts: _Facts) -> MetricFacts:
     """The facts for `metric_checks.check`; external metrics of MetricSources need no APIService."""
     trace = facts.trace
     metrics = facts.autoscaler.wire.spec.metrics or ()
-    metric_types = [metric.type for metric in metrics if metric.type in _KNOWN_TYPES]
+    metric_types = [metric.type for metric in metrics if metric.type in _METRIC_TYPES]
     groups = list(dict.fromkeys(served_metrics.GROUPS[metric_type] for metric_type in metric_types))
     if trace is not None and any(step.query for step in trace.metrics):  # a query that a MetricSource names
         groups = [group for group in groups if group != served_metrics.EXTERNAL]
     listed = facts.api_services
-    api_services = {} if listed is None else {group: _find_api_service(listed, group) for group in groups}
-    return MetricFacts(trace, facts.queries.queries, api_services)
-
-
-_KNOWN_TYPES = frozenset(served_metrics.GROUPS)
+    by_group = {} if listed is None else {group: _find_api_service(listed, group) for group in groups}
+    return MetricFacts(trace, facts.queries.queries, by_group)
 
 
 def _find_api_service(api_services: Sequence[JsonObject], group: str) -> JsonObject | None:
@@ -323,14 +320,14 @@ def _capacity_facts(facts: _Facts) -> CapacityFacts:
         kubectl_name=facts.kubectl_name,
         replicas=facts.autoscaler.wire.status.current_replicas if replicas is None else replicas,
         max_replicas=facts.autoscaler.wire.spec.max_replicas,
-        workload=_workload(facts),
-        quotas=_listed(facts, "ResourceQuota"),
-        limit_ranges=_listed(facts, "LimitRange"),
+        workload=_find_workload(facts),
+        quotas=_find_listed(facts, "ResourceQuota"),
+        limit_ranges=_find_listed(facts, "LimitRange"),
         nodes=facts.nodes,
     )
 
 
-def _workload(facts: _Facts) -> Workload | None:
+def _find_workload(facts: _Facts) -> Workload | None:
     """The target with its pod template as the linter reads it; None if that is not known."""
     if facts.snapshot is None:
         return None
@@ -341,7 +338,7 @@ def _workload(facts: _Facts) -> Workload | None:
     return None
 
 
-def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
+def _find_listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
     """The objects of a kind of the core group that the linter read; None if they may not be listed."""
     if facts.snapshot is None or ("", kind.lower()) not in facts.snapshot.listed:
         return None

@@ -133,14 +133,13 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
 
     async with explain_cluster.connected(config, clock, "list") as client:
         try:
-            read_autoscalers = await explain_autoscalers.read(client, namespace, None, settings.DEFAULT)
+            listed = await explain_autoscalers.read_autoscalers(client, namespace, None, settings.DEFAULT)
         except StatusError as error:
             if error.code != 403:
                 raise
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
-        writes = read_autoscalers.writes
-        rows = [row_of(autoscaler, writes.get(autoscaler.metadata.uid)) for autoscaler in read_autoscalers.all_of(None)]
+        rows = [row_of(autoscaler, listed.find_status_write(autoscaler)) for autoscaler in listed.all_of(None)]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 
@@ -248,12 +247,12 @@ class _Table:
         ]
         return self._row(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
 
-    def _row(self, namespace: str, cells: list[str], wide: list[str], reason: str) -> list[str]:
+    def _row(self, namespace: str, cells: list[str], wide_cells: list[str], reason: str) -> list[str]:
         """A row with those of its optional cells that the table shows."""
         return [
             *([namespace] if self._has_namespace else []),
             *cells,
-            *(wide if self._is_wide else []),
+            *(wide_cells if self._is_wide else []),
             *([reason] if self._has_reason else []),
         ]
 
