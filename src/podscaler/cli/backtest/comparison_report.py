@@ -1,6 +1,6 @@
 """The report of a backtest as a page: candidates, their pods on one axis, and the decisions of the present spec.
 
-Called by `podscaler.cli.backtest.backtest` for `--report`.
+Called by `podscaler.cli.backtest.backtest` for `--report`. A new plot or table goes into `data`.
 """
 
 from collections.abc import Sequence
@@ -66,10 +66,10 @@ def _surges_table(compared: CandidateComparison) -> ReportTable:
     ]
     first_reactions = candidate_reactions[0]  # the surges are the same for every candidate
 
-    def minus_size(index: int) -> int:
-        return first_reactions[index].before - first_reactions[index].needed
+    def added_pods(index: int) -> int:
+        return first_reactions[index].needed - first_reactions[index].before
 
-    largest_first = sorted(range(len(first_reactions)), key=minus_size)
+    largest_first = sorted(range(len(first_reactions)), key=added_pods, reverse=True)
     rows = []
     for index in sorted(largest_first[:SHOWN_SURGES_MAX]):
         surge = first_reactions[index]

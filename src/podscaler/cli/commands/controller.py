@@ -2,7 +2,7 @@
 
 `podscaler.cli.main` registers the command. It waits for the API server, logs missing permissions, then runs until
 SIGINT or SIGTERM. A bug that ends leader election or the controller is logged with its traceback, and the exit status
-is 1. The flags are groups of `podscaler.cli.options`; `run` connects the parts.
+is 1. The flags are groups of `podscaler.cli.options`, to which a new flag belongs; `run` connects the parts.
 """
 
 import asyncio
@@ -146,7 +146,8 @@ async def run(
         metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, clock))
         controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=recorder)
         request_metrics.install(client, controller.telemetry.registry, clock)
-        if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
+        traces = await stack.enter_async_context(tracing.open_traces(otlp_endpoint))
+        if traces is not None:
             traces.attach(client, controller)
         runner: ControllerRunner = UnelectedController(controller, client)
         if election is not None and not settings.dry_run:

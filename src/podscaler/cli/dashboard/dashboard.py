@@ -1,6 +1,7 @@
 """`podscaler dashboard`: the flags, and checks of their values.
 
-`podscaler.cli.main` registers the command; `podscaler.cli.dashboard.dashboard_run` does the work.
+`podscaler.cli.main` registers the command; `podscaler.cli.dashboard.dashboard_run` does the work. A new flag is an
+option here, and an attribute of DashboardRunSettings.
 """
 
 import asyncio

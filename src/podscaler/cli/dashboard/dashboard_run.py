@@ -1,7 +1,7 @@
 """Runs the dashboard until a signal: connects to the cluster, finds the settings of its controller, decides and serves.
 
 `podscaler.cli.dashboard.dashboard` makes a DashboardRun. The server responds from the start: until the cluster is
-listed, its routes return what they wait for. A new flag is an option there, and an attribute of DashboardRunSettings.
+listed, its routes return what they wait for.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
     UsageError if a file cannot be opened, or does not begin as a recording.
     """
     for name in recordings:
-        with replay.reading(name) as source:
+        with replay.open_input(name) as source:
             lines = iter(replay.read_lines(source))
             try:
                 header = _read_header(lines, name)

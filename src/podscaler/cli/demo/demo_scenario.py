@@ -3,7 +3,7 @@
 `web_scenario`, `queue_scenario` and `requests_scenario` are the scenarios; `podscaler.cli.demo.demo` runs one. It
 calls, in order: `check`, `start`, `objects` (whose result `podscaler.cli.demo.demo_stage` creates), `begin`, then every
 half second `advance` and the functions that return text, until `is_over`; `end` in any case; then `is_success`, `facts`
-and `fact_line` for the summary.
+and `fact_line` for the summary. A new scenario is a subclass of DemoScenario, and an item of SCENARIOS there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class DemoPlane:
 
 @dataclass(frozen=True, slots=True)
 class LoadShape:
-    """The load over the demo: nothing, then `rate` for half of the time, then nothing again.
+    """The load over the demo: nothing at first, then `requests_per_s` up to half of the time, then nothing again.
 
     Attributes:
         seconds: how long the demo may last.
@@ -59,7 +59,7 @@ class LoadShape:
 
     @property
     def begins_s(self) -> float:
-        """When the load begins, seconds after the start."""
+        """When the load begins, seconds after the start: after a twentieth of the time, 5 s at most."""
         return min(5.0, self.seconds * 0.05)
 
     @property

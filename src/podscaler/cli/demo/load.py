@@ -15,6 +15,7 @@ IN_FLIGHT_MAX = 256
 """How many requests may wait for their responses at the same time."""
 TIMEOUT_S = 10.0
 LATE_MAX_S = 1.0
+"""Requests that are due for longer are not sent, and not counted."""
 SLEEP_MAX_S = 0.1
 """The longest sleep, so that a new rate applies soon."""
 
@@ -68,7 +69,7 @@ class LoadGenerator:
                 await self._finish()
 
     async def _send_in_time(self, session: aiohttp.ClientSession) -> None:
-        """Send each request when it is due; requests that are later than LATE_MAX_S are skipped."""
+        """Send each request when it is due."""
         due_s = time.monotonic()
         while True:
             now_s = time.monotonic()

@@ -67,11 +67,11 @@ class RequestsScenario(HttpScenario):
         """Start Prometheus. Raises UsageError."""
         folder = plane.folder / "prometheus"
 
-        def arguments(port: int, folder: Path) -> Sequence[str]:
+        def make_arguments(port: int, folder: Path) -> Sequence[str]:
             _write_configuration(folder, plane)
             return _arguments(port, folder)
 
-        self._server = await local_server.start(PROGRAM, folder, arguments, is_ready=_is_ready)
+        self._server = await local_server.start(PROGRAM, folder, make_arguments, is_ready=_is_ready)
 
     def objects(self) -> Sequence[Object]:
         """Web servers with a Service, a MetricSource, and an autoscaler: 1 to 10 pods, ten requests a second each."""

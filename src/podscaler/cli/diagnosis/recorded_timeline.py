@@ -115,7 +115,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
 
 def _files(path: str) -> list[str]:
     """The files of a folder in the order of their first syncs; a file alone. Raises UsageError if there is none."""
-    if path == replay_command.STANDARD or not Path(path).is_dir():
+    if path == replay_command.STANDARD_STREAM or not Path(path).is_dir():
         return [path]
     file_paths = [str(file) for file in sorted(Path(path).iterdir()) if file.name.endswith(_SUFFIXES)]
     if not file_paths:
@@ -136,7 +136,7 @@ def _first_instant_ns(file_path: str) -> int:
 
 def _lines(file_path: str) -> Iterator[bytes]:
     """The lines of a file; a compressed one that is still being written ends early. Raises UsageError."""
-    with replay_command.reading(file_path) as source:
+    with replay_command.open_input(file_path) as source:
         try:
             yield from replay_command.read_lines(source)
         except EOFError:

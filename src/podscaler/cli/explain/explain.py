@@ -122,7 +122,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 def _explain_from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
     """The explanation from a recording: a path, or STANDARD_INPUT for standard input."""
     origin = "standard input" if recording == STANDARD_INPUT else recording
-    with recordings.reading(recording) as source:
+    with recordings.open_input(recording) as source:
         return explain_recording.explain_sync(recordings.read_lines(source), request, origin=origin)
 
 

@@ -69,7 +69,7 @@ def _read_partitions(flags: FleetFlags) -> "Sequence[Partition]":
 
     if flags.synthetic:
         return synthetic.partitions(flags.synthetic, minutes=flags.synthetic_minutes)
-    if replay.STANDARD in map(str, flags.recordings):
+    if replay.STANDARD_STREAM in map(str, flags.recordings):
         raise UsageError("a fleet is read from files, since an interrupted run reads them again")
     manifest = splitting.split(flags.recordings, flags.out, _read_lines)
     if not manifest.parts:
@@ -79,7 +79,7 @@ def _read_partitions(flags: FleetFlags) -> "Sequence[Partition]":
 
 
 def _read_lines(path: Path) -> Iterable[bytes]:
-    with replay.reading(str(path)) as file:
+    with replay.open_input(str(path)) as file:
         yield from replay.read_lines(file)
 
 

@@ -78,7 +78,7 @@ class AdapterOptions:
     Attributes:
         config: the file with the rules; None if there are no rules.
         settings: intervals of queries and lists.
-        prometheus: the connection to Prometheus.
+        prometheus: the connection to Prometheus; `timeout_s`: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
         certificate_files: the serving certificate and its key; None if a certificate is made in memory.
@@ -122,8 +122,8 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     lister = _find_cluster("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
         config=flag_values["config"],
-        settings=_settings(flag_values),
-        prometheus=_prometheus(flag_values, clock),
+        settings=_adapter_settings(flag_values),
+        prometheus=_prometheus_settings(flag_values, clock),
         timeout_s=_positive_s("prometheus-timeout", flag_values),
         uses_post=flag_values["prometheus_verb"] == "POST",
         host=flag_values["bind_address"],
@@ -138,7 +138,7 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     )
 
 
-def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
+def _adapter_settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
     """The settings of the adapter. Raises UsageError for durations that are too small or negative."""
     interval_s = _positive_s("metrics-relist-interval", flag_values)
     max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s  # 0: not given
@@ -146,9 +146,8 @@ def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
         raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
     if flag_values["query_tick"] < 0:
         raise UsageError("--query-tick must not be negative")
-    return AdapterSettings(
-        interval_s, max_age_s, flag_values["query_tick"] / NANOSECONDS, Batching(flag_values["query_batching"])
-    )
+    tick_s = flag_values["query_tick"] / NANOSECONDS
+    return AdapterSettings(interval_s, max_age_s, tick_s, Batching(flag_values["query_batching"]))
 
 
 def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
@@ -159,7 +158,7 @@ def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
     return value_s
 
 
-def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
+def _prometheus_settings(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
     """How Prometheus is reached. Raises UsageError for flags that exclude each other, and unusable kubeconfigs."""
     if flag_values["prometheus_auth_incluster"] and flag_values["prometheus_auth_config"]:
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")

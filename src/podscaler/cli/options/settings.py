@@ -2,7 +2,8 @@
 
 `podscaler.cli.commands.controller` and `podscaler.cli.up.up` put `controller_options` on their commands and give the
 values to `parse_settings`; other commands use parts of OPTIONS. A wrong value is one UsageError sentence, worded as by
-kube-controller-manager's flag parser. A new flag: add it to OPTIONS, to `parse_settings`, and to `ControllerSettings`.
+kube-controller-manager's flag parser. A new flag: add it to OPTIONS, to `parse_settings`, to `ControllerSettings`, and,
+if it changes no decision, to _RUNNING_OPTIONS.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
@@ -179,20 +180,21 @@ OPTIONS = (
 """All flags of the controller, in the order of the help."""
 
 
-SOURCE_OPTIONS = ("metric-sources", "metric-source-folder")
-"""The names of the flags about MetricSources."""
 _RUNNING_OPTIONS = (
     CONCURRENT_SYNCS_FLAG,
     SYNC_PERIOD_FLAG,
     "history",
     "status-period",
     "react-to-changes",
-    *SOURCE_OPTIONS,
+    "metric-sources",
+    "metric-source-folder",
 )
+"""The names of flags that change when autoscalers are synced, where histories are stored, and what is read."""
 DECISION_OPTIONS = tuple(
     option for option in OPTIONS if option not in HEAPSTER_OPTIONS and option.name not in _RUNNING_OPTIONS
 )
-"""The flags that change what is decided, not when, or where it is stored; `podscaler explain` shows them."""
+"""The flags that change what is decided, with `history-namespace` and `autoscaler-kinds`; the commands explain, top and
+dashboard show no others in their help."""
 
 
 controller_options = flag_group(*OPTIONS)

@@ -133,6 +133,7 @@ class Summaries:
     def _summary(self, key: str, sums: _RunningSums) -> RunSummary:
         """The summary of one autoscaler from the sums over the whole run."""
         assert sums.last_sync is not None, "sums are made for a sync"
+        requests = sums.request_millionths
         return RunSummary(
             autoscaler=key,
             workload=sums.last_sync.autoscaler.workload,
@@ -145,13 +146,9 @@ class Summaries:
             seconds_at_max=sums.at_max_ms / 1000,
             failed_syncs=sums.failed_syncs,
             lost_ratio=sums.lost_ucores_ms / sums.arrived_ucores_ms if sums.arrived_ucores_ms else 0.0,
-            latency_mean_ms=_ratio_or_none(sums.latency_ms_request_millionths, sums.request_millionths),
+            latency_mean_ms=sums.latency_ms_request_millionths / requests if requests else None,
             latency_worst_ms=sums.latency_worst_ms,
         )
-
-
-def _ratio_or_none(dividend: float, divisor: int) -> float | None:
-    return dividend / divisor if divisor else None
 
 
 def _finite_latency_ms(sync: SimulatedSync) -> float | None:

@@ -118,7 +118,7 @@ class DetailScreen(Screen[None]):
     async def read(self) -> None:
         """Read the autoscaler and show it; a failure is shown in place of the state."""
         try:
-            detail = await self._source.detail(*self.key, None, None)
+            detail = await self._source.detail(*self.key, from_ms=None, to_ms=None)
         except PodscalerError as error:
             note = f"{'/'.join(self.key)}: {plain(str(error))}"
             self.query_one("#state", Static).update(Text(note, style="bold red"))

@@ -312,11 +312,11 @@ class ControlPlane:
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
         """Start the server, which `_exit_stack` stops; returns its port. Raises UsageError."""
-        port = await self._bind(server, last_port)
+        port = await self._bind_port(server, last_port)
         self._exit_stack.push_async_callback(server.stop)
         return port
 
-    async def _bind(self, server: ApiServer, last_port: int) -> int:
+    async def _bind_port(self, server: ApiServer, last_port: int) -> int:
         """Start the server on the port of the flag, else on that of the last run, else on any free one."""
         if self._settings.port:
             return await server.start(HOST, self._settings.port)
