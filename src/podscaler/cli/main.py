@@ -76,8 +76,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         target, _ = COMMANDS[cmd_name]
-        module_name, _, function = target.partition(":")
-        command = getattr(_import_without_gc(module_name), function or "command")
+        module_name, _, function_name = target.partition(":")
+        command = getattr(_import_without_gc(module_name), function_name or "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -19,7 +19,7 @@ from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, F
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
 from podscaler.cli.explain import explain_autoscalers, explain_cluster
 from podscaler.cli.explain.assumed_controller import AssumedController, SettingsFinder
-from podscaler.cli.explain.explain_cluster import AutoscalerExplainer, Neighbourhood
+from podscaler.cli.explain.explain_cluster import AutoscalerExplainer, NamespaceCache
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.lint import cluster_reader
@@ -155,8 +155,8 @@ async def examine(config: Config, request: ExplainRequest, controller: AssumedCo
             queries = QueryRecorder(cluster.metrics, clock)
             effective = await SettingsFinder(client, controller).find(write)
             recording_cluster = replace(cluster, metrics=queries)
-            neighbourhood = Neighbourhood(recording_cluster, autoscalers)
-            explainer = AutoscalerExplainer(recording_cluster, neighbourhood, effective)
+            namespace_cache = NamespaceCache(recording_cluster, autoscalers)
+            explainer = AutoscalerExplainer(recording_cluster, namespace_cache, effective)
             explain_result = await _explain(explainer, request, autoscaler, notes)
         reader = RelatedObjectsReader(client, clock, notes)
         objects = await reader.read_around(autoscaler)
@@ -190,7 +190,7 @@ async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client
     facts.api_services = await reader.attempt("APIServices", lambda: reader.read_all(group, "v1", "", "apiservices"))
     facts.nodes = await reader.attempt("nodes", lambda: reader.read_all("", "v1", "", "nodes"))
     facts.snapshot = await reader.attempt(
-        "objects for lint", lambda: cluster_reader.read_with(client, [namespace], [], clock)
+        "objects for lint", lambda: cluster_reader.read_with_client(client, [namespace], [], clock)
     )
     reader.notes += facts.snapshot.notes if facts.snapshot is not None else []
 

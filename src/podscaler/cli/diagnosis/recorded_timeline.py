@@ -100,7 +100,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     Raises UsageError if a file cannot be read, or no autoscaler is meant, or several are.
     """
     tracks: dict[str, RecordedTrack] = {}
-    for file_path in _files(path):
+    for file_path in _list_files(path):
         _read_file(file_path, tracks)
     matching = [track for key, track in tracks.items() if request.matches(key)]
     if len(matching) == 1:
@@ -113,7 +113,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     )
 
 
-def _files(path: str) -> list[str]:
+def _list_files(path: str) -> list[str]:
     """The files of a folder in the order of their first syncs; a file alone. Raises UsageError if there is none."""
     if path == replay_command.STANDARD_STREAM or not Path(path).is_dir():
         return [path]
@@ -125,7 +125,7 @@ def _files(path: str) -> list[str]:
 
 def _first_instant_ns(file_path: str) -> int:
     """The instant of the first line after the header; 0 if there is none."""
-    for line in _lines(file_path):
+    for line in _read_lines(file_path):
         if line.strip() and b'"recording"' not in line[:20]:  # the header begins with that field
             try:
                 return instants.parse(recording.read_line(line).time)
@@ -134,7 +134,7 @@ def _first_instant_ns(file_path: str) -> int:
     return 0
 
 
-def _lines(file_path: str) -> Iterator[bytes]:
+def _read_lines(file_path: str) -> Iterator[bytes]:
     """The lines of a file; a compressed one that is still being written ends early. Raises UsageError."""
     with replay_command.open_input(file_path) as source:
         try:
@@ -148,7 +148,7 @@ def _lines(file_path: str) -> Iterator[bytes]:
 def _read_file(file_path: str, tracks: dict[str, RecordedTrack]) -> None:
     """Decide the syncs of a recording again, and add them to the track of their autoscaler. Raises UsageError."""
     replay: Replay | None = None
-    for number, line in enumerate(_lines(file_path), 1):
+    for number, line in enumerate(_read_lines(file_path), 1):
         if not line.strip():
             continue
         try:

@@ -92,8 +92,8 @@ async def explain_one(
         autoscaler = autoscalers.get_requested(request, namespace)
         effective = await SettingsFinder(client, controller).find(autoscalers.find_status_write(autoscaler))
         async with open_cluster(client, controller, clock) as cluster:
-            neighbourhood = Neighbourhood(cluster, autoscalers)
-            return await AutoscalerExplainer(cluster, neighbourhood, effective).explain(request, autoscaler)
+            namespace_cache = NamespaceCache(cluster, autoscalers)
+            return await AutoscalerExplainer(cluster, namespace_cache, effective).explain(request, autoscaler)
 
 
 async def summarize_all(
@@ -109,10 +109,10 @@ async def summarize_all(
         listed = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, assumed_settings)
         finder, slots = SettingsFinder(client, controller), asyncio.Semaphore(CONCURRENT_READS_MAX)
 
-        async def summarize(neighbourhood: Neighbourhood, autoscaler: Autoscaler) -> Summary:
+        async def summarize(namespace_cache: NamespaceCache, autoscaler: Autoscaler) -> Summary:
             async with slots:
                 effective = await finder.find(listed.find_status_write(autoscaler))
-                explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
+                explainer = AutoscalerExplainer(cluster, namespace_cache, effective)
                 name = "/".join(autoscaler.key)
                 try:
                     explanation = (await explainer.explain(request, autoscaler)).explanation
@@ -122,8 +122,8 @@ async def summarize_all(
 
         summaries = []
         for autoscalers in listed.by_namespace():
-            neighbourhood = Neighbourhood(cluster, autoscalers, are_all_explained=True)
-            summaries += [summarize(neighbourhood, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
+            namespace_cache = NamespaceCache(cluster, autoscalers, are_all_explained=True)
+            summaries += [summarize(namespace_cache, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
         return sorted(await asyncio.gather(*summaries))
 
 
@@ -202,7 +202,7 @@ class Cluster:
         return cls(client, controller, clock, scales, metrics)
 
 
-class Neighbourhood:
+class NamespaceCache:
     """The autoscalers of one namespace, the selectors of their targets, and the pods; each is read once.
 
     Args:
@@ -259,16 +259,16 @@ class AutoscalerExplainer:
     """Explains one autoscaler.
 
     Args:
-        neighbourhood: the autoscalers of the namespace.
+        namespace_cache: of the autoscaler's namespace.
         effective: the settings of decisions, as SettingsFinder finds them.
     """
 
-    def __init__(self, cluster: Cluster, neighbourhood: Neighbourhood, effective: SettingsWithOrigin) -> None:
+    def __init__(self, cluster: Cluster, namespace_cache: NamespaceCache, effective: SettingsWithOrigin) -> None:
         self._client = cluster.client
         self._controller = cluster.controller
         self._clock = cluster.clock
-        self._neighbourhood = neighbourhood
-        self._autoscalers = neighbourhood.autoscalers
+        self._namespace_cache = namespace_cache
+        self._autoscalers = namespace_cache.autoscalers
         self._states = AutoscalerStates()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
@@ -352,15 +352,15 @@ class AutoscalerExplainer:
         for managed_autoscaler in managed:
             self._states.register(managed_autoscaler.key)
         selectors_read = await asyncio.gather(
-            *[self._neighbourhood.read_selector(managed_autoscaler) for managed_autoscaler in managed]
+            *[self._namespace_cache.read_selector(managed_autoscaler) for managed_autoscaler in managed]
         )
-        own_selector = await self._neighbourhood.read_selector(autoscaler)
+        own_selector = await self._namespace_cache.read_selector(autoscaler)
         for managed_autoscaler, selector in zip(managed, selectors_read, strict=True):
             if selector is not None and managed_autoscaler.key != autoscaler.key:
                 self._states.keep_selector(self._states.of(managed_autoscaler.key), selector)
         if own_selector is not None:
             namespace, emulation = autoscaler.metadata.namespace, self._settings.emulation
-            pods = await self._neighbourhood.read_pods(namespace, own_selector, emulation)
+            pods = await self._namespace_cache.read_pods(namespace, own_selector, emulation)
             self._pods.replace(pods, version="")  # no watch goes on from it
 
 

@@ -101,7 +101,7 @@ async def read_cluster(
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
     try:
-        return await read_with(client, namespaces, file_items, clock)
+        return await read_with_client(client, namespaces, file_items, clock)
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
     except StatusError as error:
@@ -110,7 +110,7 @@ async def read_cluster(
         await client.close()
 
 
-async def read_with(
+async def read_with_client(
     client: Client, namespaces: Sequence[str], file_items: Sequence[Item], clock: Clock
 ) -> ClusterSnapshot:
     """As `read_cluster`, with an open client, which stays open.
@@ -133,7 +133,7 @@ class _ClusterReader:
         self._snapshot = ClusterSnapshot()
 
     async def read(self, file_items: Sequence[Item]) -> ClusterSnapshot:
-        """Read the objects and metrics that rules need; what may not be read is noted. Raises as `read_with`."""
+        """Read the objects and metrics that rules need; what may not be read is noted. Raises as `read_with_client`."""
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", HPA_KIND)
         for kind in _BUILT_IN_KINDS:
             await self._try_to_list(kind)

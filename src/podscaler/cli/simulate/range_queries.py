@@ -29,6 +29,7 @@ _FIELD_BY_FLAG = {
     "--prometheus-ca-file": "`caFile`",
     "--prometheus-token-file": "`tokenFile`",
 }
+"""The fields of a scenario, by the adapter's flags that errors of a connection name."""
 
 
 def read(request: RangeRequest) -> Sequence[tuple[float, str]]:

@@ -53,13 +53,13 @@ class _RunningSums:
     """The sums over the syncs of one autoscaler so far.
 
     Attributes:
-        last_sync: the latest sync; `count_until` adds the time since then to the sums over time. Its pods, its response
-            time and its rate of requests hold for that time, and the scale that it left.
+        last_sync: the latest sync; None at first. For the time after it, which `count_until` adds, hold its pods, its
+            response time, its rate of requests, and the scale after its decision.
         observed_ms: the time from the first sync.
         pod_ms, replica_ms: counts of pods and of the scale, multiplied by the time.
         at_max_ms: the time with a scale of at least maxReplicas.
         replicas_min, replicas_max: of the scales before and after each sync.
-        arrived_ucores_ms, lost_ucores_ms: the work that arrived and that was lost before the last sync.
+        arrived_ucores_ms, lost_ucores_ms: the work that arrived, and that was lost, up to the last sync.
         request_millionths: requests: thousandths of a request a second, multiplied by milliseconds.
         latency_ms_request_millionths: mean response times in ms, each multiplied by its millionths of requests.
     """

@@ -84,7 +84,7 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
             )
         click.echo(_explanations(scenario, content, at_ms))
         if options["report_file"] is not None:
-            _run(scenario, content, None, options["report_file"])
+            _run(scenario, content, None, options["report_file"])  # which has the results of expectations
         return
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")

@@ -118,8 +118,8 @@ def _find_notice(live_cluster: "LiveCluster") -> Notice | None:
     """What is wrong with the connection; None: nothing."""
     if faults := live_cluster.faults():
         return Notice("error", "; ".join(faults))
-    if waits := live_cluster.unready():
-        return Notice("info", "; ".join(waits))
+    if reasons := live_cluster.unready():
+        return Notice("info", "; ".join(reasons))
     return None
 
 

@@ -232,7 +232,7 @@ class ControlPlane:
         server = self._make_server(objects, access, request_authenticator, server_parts)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
-        webhooks.client.own_addresses |= {(HOST, port), (service_ip, kubernetes_service.PORT)}
+        webhooks.client.own_addresses |= {(HOST, port), (service_ip, kubernetes_service.PORT)}  # refused: a circle
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 

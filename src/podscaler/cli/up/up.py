@@ -150,12 +150,7 @@ def _kubeconfig_file(path: Path) -> Path:
 
 
 def _check_options(options: Mapping[str, Any], *, without_autoscaler: bool) -> None:
-    """Raise UsageError for a resolution that is too short, and for flags that contradict each other.
-
-    Args:
-        options: the values of flags by click's names.
-        without_autoscaler: whether the autoscaler is left out, also by another flag.
-    """
+    """Raise UsageError for a resolution that is too short and for contradicting flags (values by click's names)."""
     if options["metric_resolution"] < NANOSECONDS // 10:
         raise UsageError(f"--{METRIC_RESOLUTION_FLAG} must be at least 100ms")
     for name in ("record", "metrics_bind_address"):
