@@ -1,7 +1,8 @@
 """`podscaler replay`: decides recorded syncs again and writes the decisions to files or standard output.
 
 `podscaler.cli.main` registers the command. `podscaler.core.replay` decides; this command opens, unpacks and writes
-files. The commands explain, timeline, backtest and dashboard read recordings with `open_input` and `read_lines`, too.
+files. The commands explain, timeline, backtest and dashboard read recordings with `open_input` and `read_lines`, too. A
+new flag of deciding is an attribute of ReplayOptions, or an item of its `flags`.
 """
 
 import sys

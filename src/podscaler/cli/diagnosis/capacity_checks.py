@@ -103,10 +103,7 @@ def _room_in_quota(resource: str, hard: Any, used: Any, workload: Workload) -> i
 
 
 def _pod_milli(quota_resource: str, workload: Workload) -> int:
-    """What one pod uses of a quota's resource, in thousandths; 0 if it uses nothing that is known.
-
-    Not known are other prefixes, and pods with resources of their own beside those of their containers.
-    """
+    """What one pod uses of a quota's resource, in thousandths; 0 if that is not known, as for pod-level resources."""
     if quota_resource in _POD_COUNT_RESOURCES:
         return ONE_POD_MILLI
     prefix, _, resource_name = quota_resource.rpartition(".")  # `cpu` means `requests.cpu`

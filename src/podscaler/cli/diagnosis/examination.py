@@ -198,55 +198,58 @@ async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client
 def _examination_of(facts: _Facts, now_ns: int) -> Examination:
     """The results of all checks of what was read."""
     meta = facts.autoscaler.metadata
-    state = health.of(facts.autoscaler.wire)
+    health_now = health.of(facts.autoscaler.wire)
     found_events = events.read(facts.objects.events)
     last_scale_ns = events.instant_ns(facts.autoscaler.wire.status.last_scale_time)
-    other_checks = [
+    other_results = [
         metric_checks.check(_metric_facts(facts), now_ns),
         pod_checks.check(facts.pods, _utilized_resources(facts.autoscaler), now_ns),
         scale_writers.check(facts.objects.target, facts.status_manager, last_scale_ns, now_ns),
         capacity_checks.check(_capacity_facts(facts)),
         events.check(found_events, now_ns, meta.namespace),
     ]
-    other_findings = [finding for check in other_checks for finding in check.findings]
-    state_check = _check_state(facts, state, other_findings, now_ns)
-    checked_findings = [*state_check.findings, *other_findings]
+    other_findings = [finding for check_result in other_results for finding in check_result.findings]
+    state_result = _check_state(facts, health_now, other_findings, now_ns)
+    checked_findings = [*state_result.findings, *other_findings]
     lint_findings = _lint_findings(facts, {finding.area for finding in checked_findings})
     return Examination(
         autoscaler="/".join(facts.autoscaler.key),
         now=now_ns,
-        state=state.state.value,
-        severity=int(state.severity),
-        reason=state.reason,
+        state=health_now.state.value,
+        severity=int(health_now.severity),
+        reason=health_now.reason,
         summary=facts.explain_result.explanation.summary if facts.explain_result is not None else "",
         findings=findings.ordered([*checked_findings, *lint_findings]),
-        sections=tuple([check.section for check in (state_check, *other_checks)]),
+        sections=tuple([check_result.section for check_result in (state_result, *other_results)]),
         notes=tuple(dict.fromkeys(facts.objects.notes)),
     )
 
 
-def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> CheckResult:
+def _check_state(
+    facts: _Facts, health_now: Health, other_findings: Sequence[DoctorFinding], now_ns: int
+) -> CheckResult:
     """The state of the autoscaler and of its controller; `other_findings` are those of the other checks."""
-    duration = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
-    lines = [("state", f"{state.state}{duration}")]
-    if state.reason:
-        lines.append(("reason", state.reason))
+    duration = "" if health_now.since_ns is None else f", for {wording.span(max(now_ns - health_now.since_ns, 0))}"
+    lines = [("state", f"{health_now.state}{duration}")]
+    if health_now.reason:
+        lines.append(("reason", health_now.reason))
     if facts.manager is not None and facts.manager.section is not None:
         lines += [(line.label, line.text) for line in facts.manager.section.lines]
-    return CheckResult(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
+    return CheckResult(section("State", lines), tuple(_state_findings(facts, health_now, other_findings, now_ns)))
 
 
 def _state_findings(
-    facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int
+    facts: _Facts, health_now: Health, other_findings: Sequence[DoctorFinding], now_ns: int
 ) -> Iterator[DoctorFinding]:
     """The findings about the state; a state that a finding about metrics explains is left out."""
     has_metric_error = any(
         finding.area is Area.METRICS and finding.level is FindingLevel.ERROR for finding in other_findings
     )
-    is_explained = state.state in _METRIC_STATES and has_metric_error
-    if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
-        level = _LEVEL_BY_HEALTH[state.severity]
-        yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
+    is_explained = health_now.state in _METRIC_STATES and has_metric_error
+    if not is_explained and (health_now.is_problem or health_now.state is HealthState.DISABLED):
+        level = _LEVEL_BY_HEALTH[health_now.severity]
+        message = f"{health_now.state}: {health_now.reason}"
+        yield DoctorFinding(level, Area.STATE, message, _state_fix(facts, health_now))
     yield from _unsynced_findings(facts, now_ns)
     lease = facts.manager.lease if facts.manager is not None else None
     if lease is not None and not lease.is_live and facts.status_manager.startswith(installation.MANAGER):
@@ -255,21 +258,22 @@ def _state_findings(
         yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
 
 
-def _state_fix(facts: _Facts, state: Health) -> str:
+def _state_fix(facts: _Facts, health_now: Health) -> str:
     """What to do about the state: a command or a sentence; empty if nothing is known."""
     namespace, spec = facts.autoscaler.metadata.namespace, facts.autoscaler.wire.spec
     reference = spec.scale_target_ref
     explanation = facts.explain_result.explanation if facts.explain_result is not None else None
-    if state.state is HealthState.AT_MAXIMUM:
+    if health_now.state is HealthState.AT_MAXIMUM:
         desired_replicas = explanation.verdict.wanted if explanation is not None else None
         raised_maximum = max(desired_replicas or 0, spec.max_replicas + 1)
         patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
         return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{raised_maximum}}}}}\''
-    if state.state is HealthState.DISABLED:
+    if health_now.state is HealthState.DISABLED:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
-    if state.state is HealthState.UNKNOWN:
+    if health_now.state is HealthState.UNKNOWN:
         return _NO_CONTROLLER_FIX
-    return advice.for_error(state.reason) or next(iter(explanation.advice if explanation is not None else ()), "")
+    advice_texts = explanation.advice if explanation is not None else ()
+    return advice.for_error(health_now.reason) or next(iter(advice_texts), "")
 
 
 def _unsynced_findings(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:

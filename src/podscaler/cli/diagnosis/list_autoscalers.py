@@ -1,8 +1,9 @@
 """`podscaler list`: the autoscalers of a cluster, each with its state in a word, its replicas and its metrics.
 
-Everything is computed from the specs and statuses of the objects, so that it works with any controller. The states
-are those of `podscaler.observe.health`; the objects are read as for `podscaler explain`. A new column: an attribute of
-ListedAutoscaler (a field of the JSON output) that `row_of` sets, and a name and a cell in `_Table` (docs/list.md).
+`podscaler.cli.main` registers the command. Everything is computed from specs and statuses, so that it works with any
+controller. The states are those of `podscaler.observe.health`; the objects are read as for `podscaler explain`. A new
+column: an attribute of ListedAutoscaler (a field of the JSON output) that `row_of` sets, and a name and a cell in
+`_Table` (docs/list.md).
 """
 
 import asyncio
@@ -147,23 +148,23 @@ def row_of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscale
     """The row of an autoscaler; `write`: the last write of its status, None if it is not known."""
     wire = autoscaler.wire
     status, spec = wire.status, wire.spec
-    state = health.of(wire)
-    is_reported = bool(status.conditions)
+    health_now = health.of(wire)
+    is_reported, is_broken = bool(status.conditions), health_now.severity >= health.HealthSeverity.BROKEN
     return ListedAutoscaler(
         namespace=wire.metadata.namespace,
         name=wire.metadata.name,
         kind=autoscaler.kind.kind,
-        state=state.state.value,
-        severity=int(state.severity),
-        reason=state.reason,
+        state=health_now.state.value,
+        severity=int(health_now.severity),
+        reason=health_now.reason,
         target=f"{spec.scale_target_ref.kind}/{spec.scale_target_ref.name}",
         replicas=status.current_replicas if is_reported else None,
-        desired=status.desired_replicas if is_reported and state.severity < health.HealthSeverity.BROKEN else None,
+        desired=status.desired_replicas if is_reported and not is_broken else None,
         min=1 if spec.min_replicas is None else spec.min_replicas,
         max=spec.max_replicas,
         metrics=tuple(_metrics(autoscaler)),
         last_scale_at=_milliseconds(status.last_scale_time),
-        since=None if state.since_ns is None else state.since_ns // MILLISECOND_NS,
+        since=None if health_now.since_ns is None else health_now.since_ns // MILLISECOND_NS,
         decided_by=write.manager if write is not None else "",
     )
 

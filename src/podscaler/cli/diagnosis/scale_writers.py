@@ -2,7 +2,8 @@
 
 `podscaler.cli.diagnosis.examination` calls `check`; it and `podscaler.cli.diagnosis.timeline_entries` read
 `field_writes`. Manifests that set the replicas and other autoscalers of the same target are lint rules (PSL005, PSL008,
-PSL012); this check finds writers that nothing declares, such as `kubectl scale` or a pipeline.
+PSL012); this check finds writers that nothing declares, such as `kubectl scale` or a pipeline. A further controller of
+autoscalers is known by its field manager in `_is_autoscaler`.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,8 @@
 
 `podscaler.cli.explain.explain` calls `explain_one` and `summarize_all`; the commands of `podscaler.cli.diagnosis` use
 the classes. Reading and deciding are the controller's own code (`Observer`, `podscaler.core.decide`). The settings and
-the history of earlier syncs (recommendations, scale events) come from `podscaler.cli.explain.assumed_controller`.
+the history of earlier syncs (recommendations, scale events) come from `podscaler.cli.explain.assumed_controller`. What
+is read once for the whole command belongs to Cluster, once for a namespace to NamespaceCache.
 """
 
 import asyncio
@@ -311,8 +312,7 @@ class AutoscalerExplainer:
 
     async def _managing_controller(self, autoscaler: Autoscaler, now_ns: int) -> ManagingController:
         """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
-        namespace, election = self._controller.lease_namespace, self._controller.election
-        holding = None
+        namespace, election, holding = self._controller.lease_namespace, self._controller.election, None
         try:
             leases = await self._read_leases(namespace, election)
             holding = observed_holder.find(leases, election, autoscaler.key, now_ns=now_ns)

@@ -1,7 +1,7 @@
 """Explains a recorded sync: from a recording, a single line of one, or decisions with a trace (JSON Lines).
 
 Called by `podscaler.cli.explain.explain`. All syncs up to the requested one are decided, as in a replay, so that the
-requested sync is decided with the history that it had.
+requested sync is decided with the history that it had. A new format of lines: a case in `_line_reader`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -85,7 +85,7 @@ def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
 
 
 def _line_reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
-    """The reader of lines like the first one; a new format goes here. Raises RecordingError for any other object."""
+    """The reader of lines like the first one. Raises RecordingError for any other object."""
     if "trace" in first_object or "branch" in first_object:  # `branch` is a field of a trace by itself
         return _TraceReader(search).read
     if isinstance(first_object.get("hpa"), str):

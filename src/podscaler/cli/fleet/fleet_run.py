@@ -1,6 +1,7 @@
 """Runs the backtest of a fleet: divides recordings, computes what is missing, and prints the summary.
 
-Called by `podscaler.cli.backtest.backtest`. `podscaler.simulation.fleet` computes; this module reads files and prints.
+Called by `podscaler.cli.backtest.backtest`. `podscaler.simulation.fleet` computes (a new kind of candidate is an
+attribute of its FleetTrials); this module reads files and prints.
 """
 
 import fcntl

@@ -1,7 +1,8 @@
 """Defines the flags of the connection to an API server: kubeconfig, context and rate limit.
 
 `podscaler.cli.commands.controller` puts `connection_options` on its command; the commands migrate, dashboard and top
-give `parse_connection` the values of `kubeconfig_options` alone. All open their clients with `ConnectionOptions`.
+give `parse_connection` the values of `kubeconfig_options` alone. All open their clients with `ConnectionOptions`. A new
+flag: an option, a parameter of `parse_connection`, and an attribute of ConnectionOptions.
 
 Differs: kube-controller-manager sends 20 requests a second at most by default; here there is no limit unless one is
 given. The server's priority and fairness limits clients.

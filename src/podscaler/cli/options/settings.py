@@ -18,7 +18,7 @@ import click
 from podscaler.api.machinery import duration, names
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, FlagType, Option, flag_group
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, SERVICE, FlagType, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, feature_gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
@@ -41,13 +41,6 @@ def parse_history(history_place: str) -> str:
     if history_place not in (CLUSTER, MEMORY):
         raise ValueError(f'must be "{CLUSTER}" or "{MEMORY}"')
     return history_place
-
-
-def parse_service(service_name: str) -> str:
-    """The name of a Service. Raises ValueError."""
-    if errors := names.dns_label_errors(service_name):
-        raise ValueError(errors[0])
-    return service_name
 
 
 def parse_scheme(scheme: str) -> str:
@@ -77,7 +70,6 @@ def parse_url(url_text: str) -> str:
 
 
 TEXT = FlagType("text", str)
-SERVICE = FlagType("name", parse_service)
 SCHEME = FlagType("scheme", parse_scheme)
 PORT_NAME = FlagType("port", parse_port_name)
 URL = FlagType("url", parse_url)

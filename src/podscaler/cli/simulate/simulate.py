@@ -114,10 +114,7 @@ def _simulate(path: Path, content: ScenarioFile) -> Iterator[SimulatedSync]:
 def _run(path: Path, content: ScenarioFile, writer: SyncWriter | None, report_file: Path | None) -> list[str]:
     """Run the scenario; returns the sentences of expectations that failed. Raises UsageError.
 
-    Args:
-        path: of the scenario.
-        writer: writes the syncs; None: they are not written.
-        report_file: where the report is written; None: nowhere.
+    Without a `writer` the syncs are not written; without a `report_file` there is no report.
     """
     summaries, checks = Summaries(content.scenario.duration_ms), expectations.checks(content.expectations)
     collector = None if report_file is None else SyncCollector()

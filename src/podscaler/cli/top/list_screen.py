@@ -29,6 +29,7 @@ NAMESPACE_KEYS = 9
 """How many namespaces can be chosen by the keys 1 to 9."""
 
 Key = tuple[str, str]
+"""The namespace and the name of an autoscaler."""
 
 
 class ListScreen(Screen[None]):

@@ -1,6 +1,7 @@
 """Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does.
 
-Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints.
+Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints. A
+further sentence about the run goes into `_remarks`.
 """
 
 from collections.abc import Callable

@@ -123,12 +123,12 @@ class UpSettings:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        kinds = catalog.RESOURCES
+        resources = catalog.RESOURCES
         if self.serve_removed_apis:
-            kinds = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
+            resources = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
         if not self.serves_metrics_api:
-            return metrics.without_metrics(kinds)
-        return metrics.with_stored_metrics(kinds) if self.api_only else kinds
+            return metrics.without_metrics(resources)
+        return metrics.with_stored_metrics(resources) if self.api_only else resources
 
     @property
     def enabled_controllers(self) -> frozenset[str]:
@@ -217,8 +217,8 @@ class ControlPlane:
         service_ip = await kubernetes_service.ensure_service_ip(registry)
         access = await asyncio.to_thread(_ensure_access, self._settings, self._clock.now_ns(), service_ip)
         accounts = AccountTokens(access.account_key, objects.find, self._clock)
-        _admit_pods(objects, has_accounts=not self._settings.api_only)
         request_authenticator, authorizer = self._make_auth(objects, access, accounts)
+        _register_admission(objects, authorizer, self._clock, has_accounts=not self._settings.api_only)
         node_auth = NodeAuth(accounts, NodeAccess(request_authenticator, authorizer))
         machine = self._make_machine(registry, address_block, kinds, node_auth)
         audit = await self._open_audit()
@@ -328,13 +328,10 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
-        """The authentication and authorization of requests; also adds the admission of certificate requests."""
+        """The authentication and authorization of requests."""
         stored = [resource.key for resource in self._resources if resource.stored]
         request_authenticator = authenticator.Authenticator({**access.users, access.admin_token: ADMIN}, accounts)
-        authorizer = Authorizer(policy_index.watch_policy(objects, stored))
-        certificate_admission.register_requests(objects, authorizer, self._clock)
-        certificate_admission.register_bundles(objects, authorizer)
-        return request_authenticator, authorizer
+        return request_authenticator, Authorizer(policy_index.watch_policy(objects, stored))
 
     def _make_machine(
         self, registry: Registry, address_block: addresses.AddressBlock, kinds: KnownKinds, auth: NodeAuth
@@ -404,13 +401,15 @@ class ControlPlane:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
-    """Add the admission of pods, of claims, and by quotas; `has_accounts`: pods get service accounts."""
+def _register_admission(objects: Objects, authorizer: Authorizer, clock: Clock, *, has_accounts: bool) -> None:
+    """Add the admission of pods, claims and certificates, and by quotas; `has_accounts`: pods get service accounts."""
     limit_ranges.register(objects)
     pod_classes.register(objects)
     resource_quotas.register(objects)
     if has_accounts:
         account_admission.register(objects, Random())
+    certificate_admission.register_requests(objects, authorizer, clock)
+    certificate_admission.register_bundles(objects, authorizer)
 
 
 def _ensure_access(settings: UpSettings, now_ns: int, service_ip: str) -> _Access:
