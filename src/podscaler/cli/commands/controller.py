@@ -155,8 +155,8 @@ async def run(
             stack.push_async_callback(lease_client.close)
             runner = ElectedController(controller, client, lease_client=lease_client, election=election, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
-        access = DelegatedAccess(runner.client, clock) if is_delegated else None
-        own_endpoints = Endpoints(controller.telemetry, controller.unready, runner.fault, access)
+        metrics_access = DelegatedAccess(runner.client, clock) if is_delegated else None
+        own_endpoints = Endpoints(controller.telemetry, controller.unready, runner.fault, metrics_access)
         await stack.enter_async_context(endpoints.serve(serving, own_endpoints, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         controller_task = asyncio.ensure_future(_run_controller(runner, connection.config, needed))

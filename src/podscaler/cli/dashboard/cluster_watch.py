@@ -82,7 +82,7 @@ class ClusterWatch:
         async with AsyncExitStack() as stack:
             file = recording.record_file(self._options.options, settings)
             if file is not None:
-                await asyncio.to_thread(served_history.load_own, self.history, file)
+                await asyncio.to_thread(served_history.load_earlier_runs, self.history, file)
             recorder = await stack.enter_async_context(recording.open_recording(file, self._clock))
             self.history.configure(decision_history.header_of(settings), recorder)
             metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, self._clock))

@@ -35,7 +35,7 @@ class DashboardRunSettings:
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
         certificate: the files of the certificate and its key; None: plain HTTP.
-        is_open: whether other machines can reach the server, so that viewers log in with tokens of the cluster.
+        serves_other_machines: whether other machines reach the server, and viewers log in with tokens of the cluster.
         allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
         reports: the folder of reports; None if there are none.
@@ -47,7 +47,7 @@ class DashboardRunSettings:
     port: int
     server_names: tuple[str, ...]
     certificate: tuple[Path, Path] | None
-    is_open: bool
+    serves_other_machines: bool
     allows_writes: bool
     recordings: tuple[str, ...]
     reports: Path | None
@@ -103,7 +103,7 @@ class DashboardRun:
             )
             stack.callback(asyncio.ensure_future(renew).cancel)
         bearers = BearerViewers(settings.watch.connection.config, self._clock, allows_writes=settings.allows_writes)
-        open_viewer = bearers.open if settings.is_open else None
+        open_viewer = bearers.open if settings.serves_other_machines else None
         return DashboardOptions(
             host=settings.host,
             port=settings.port,
@@ -112,12 +112,12 @@ class DashboardRun:
             reports=settings.reports,
             open_viewer=open_viewer,
             allows_writes=settings.allows_writes,
-            on_login=None if settings.is_open else _print_link,
+            on_login=None if settings.serves_other_machines else _print_link,
         )
 
     def _print_address(self, server: DashboardServer) -> None:
         """Print where the dashboard is; a dashboard for this machine alone gets a link that logs in."""
-        if self._settings.is_open:
+        if self._settings.serves_other_machines:
             click.echo(f"the dashboard is at {server.url}; log in with a token of the cluster")
         else:
             click.echo(f"the dashboard is at {server.url}")

@@ -69,7 +69,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
     scenario = SCENARIOS[scenario_name](seconds)
     scenario.check()
     try:
-        story = asyncio.run(_stoppable(_play(scenario, seconds, quiet=as_json)))
+        story = asyncio.run(_run_until_signal(_play(scenario, seconds, quiet=as_json)))
     except asyncio.CancelledError:
         raise click.Abort from None
     is_success = scenario.is_success(story)
@@ -83,7 +83,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
     sys.exit(0 if is_success else 1)
 
 
-async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
+async def _run_until_signal(play: Coroutine[Any, Any, T]) -> T:
     """The result of `play`, which signals cancel, so that it can end what it started. Raises CancelledError then."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(play)

@@ -66,7 +66,7 @@ class LoadGenerator:
             try:
                 await self._send_in_time(session)
             finally:
-                await self._finish()
+                await self._wait_for_sent()
 
     async def _send_in_time(self, session: aiohttp.ClientSession) -> None:
         """Send each request when it is due."""
@@ -106,7 +106,7 @@ class LoadGenerator:
         else:
             self.outcomes.failed += 1
 
-    async def _finish(self) -> None:
+    async def _wait_for_sent(self) -> None:
         """Wait for the requests that were sent."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=TIMEOUT_S)

@@ -41,7 +41,7 @@ class KubernetesEvent(NamedTuple):
 
 def read(event_objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
     """The events that have a time, oldest first by their last occurrence."""
-    events = [event for event in map(_read_one, event_objects) if event is not None]
+    events = [event for event in map(_read_event, event_objects) if event is not None]
     return sorted(events, key=lambda event: (event.last_at, event.first_at, event.subject, event.reason))
 
 
@@ -55,7 +55,7 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
     """
     recent = [event for event in events if now_ns - event.last_at < RECENT_NS]
     newest = recent[::-1][:SHOWN_EVENTS_MAX]
-    lines = [(wording.age(event.last_at, now_ns), _text(event)) for event in newest]
+    lines = [(wording.age(event.last_at, now_ns), _event_text(event)) for event in newest]
     if len(recent) > len(newest):
         lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
     latest_failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURE_REASONS}
@@ -68,18 +68,18 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
     return CheckResult(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
 
 
-def _text(event: KubernetesEvent) -> str:
+def _event_text(event: KubernetesEvent) -> str:
     times = f" ({event.times} times)" if event.times > 1 else ""
     return f"{event.type} {event.reason} {event.subject}{times}: {event.message}"
 
 
-def _read_one(event_object: JsonObject) -> KubernetesEvent | None:
+def _read_event(event_object: JsonObject) -> KubernetesEvent | None:
     """The event; None if it has no time."""
     series, involved = event_object.get("series") or {}, event_object.get("involvedObject") or {}
-    first_at = _first_time(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))
+    first_at = _first_instant_ns(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))
     last_at = (
-        _first_time(series, ("lastObservedTime",))
-        or _first_time(event_object, ("lastTimestamp", "eventTime"))
+        _first_instant_ns(series, ("lastObservedTime",))
+        or _first_instant_ns(event_object, ("lastTimestamp", "eventTime"))
         or first_at
     )
     if last_at is None:
@@ -95,7 +95,7 @@ def _read_one(event_object: JsonObject) -> KubernetesEvent | None:
     )
 
 
-def _first_time(obj: JsonObject, names: Sequence[str]) -> int | None:
+def _first_instant_ns(obj: JsonObject, names: Sequence[str]) -> int | None:
     """The time in the first of these fields that has a readable one, in ns since the epoch; None if none has."""
     return next((found_ns for name in names if (found_ns := instant_ns(obj.get(name))) is not None), None)
 

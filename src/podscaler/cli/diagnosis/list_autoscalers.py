@@ -162,14 +162,14 @@ def row_of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscale
         desired=status.desired_replicas if is_reported and not is_broken else None,
         min=1 if spec.min_replicas is None else spec.min_replicas,
         max=spec.max_replicas,
-        metrics=tuple(_metrics(autoscaler)),
+        metrics=tuple(_listed_metrics(autoscaler)),
         last_scale_at=_milliseconds(status.last_scale_time),
         since=None if health_now.since_ns is None else health_now.since_ns // MILLISECOND_NS,
         decided_by=write.manager if write is not None else "",
     )
 
 
-def _metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
+def _listed_metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
     """Each metric of the spec with its value in the status, which has the metrics in the same order."""
     current: list[dict[str, Any]] = msgspec.to_builtins(autoscaler.wire.status.current_metrics or ())
     for index, spec in enumerate(autoscaler.wire.spec.metrics or ()):
@@ -229,7 +229,7 @@ class _Table:
     def header(self) -> list[str]:
         """The names of the columns."""
         names = ["NAME", "STATE", "REPLICAS", "DESIRED", "MIN", "MAX", "TARGETS", "SINCE"]
-        return self._row("NAMESPACE", names, ["REFERENCE", "DECIDED BY"], "REASON")
+        return self._shown_cells("NAMESPACE", names, ["REFERENCE", "DECIDED BY"], "REASON")
 
     def cells(self, row: ListedAutoscaler, now_ns: int) -> list[str]:
         """The cells of a row."""
@@ -246,9 +246,9 @@ class _Table:
             targets,
             _age_text(row.since, now_ns),
         ]
-        return self._row(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
+        return self._shown_cells(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
 
-    def _row(self, namespace: str, cells: list[str], wide_cells: list[str], reason: str) -> list[str]:
+    def _shown_cells(self, namespace: str, cells: list[str], wide_cells: list[str], reason: str) -> list[str]:
         """A row with those of its optional cells that the table shows."""
         return [
             *([namespace] if self._has_namespace else []),

@@ -312,7 +312,8 @@ class AutoscalerExplainer:
 
     async def _managing_controller(self, autoscaler: Autoscaler, now_ns: int) -> ManagingController:
         """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
-        namespace, election, holding = self._controller.lease_namespace, self._controller.election, None
+        namespace, election = self._controller.lease_namespace, self._controller.election
+        holding = None
         try:
             leases = await self._read_leases(namespace, election)
             holding = observed_holder.find(leases, election, autoscaler.key, now_ns=now_ns)

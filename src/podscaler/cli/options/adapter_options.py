@@ -119,7 +119,7 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     if not 0 <= flag_values["secure_port"] <= 65535:
         raise UsageError(f"--secure-port must be between 0 and 65535, but got {flag_values['secure_port']}")
     clock = clock or SystemClock()
-    lister = _find_cluster("lister_kubeconfig", flag_values, clock)
+    lister = _find_config("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
         config=flag_values["config"],
         settings=_adapter_settings(flag_values),
@@ -130,8 +130,8 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
         port=flag_values["secure_port"],
         certificate_files=None if certificate is None else (certificate, key),
         lister=lister,
-        authentication=_find_cluster("authentication_kubeconfig", flag_values, clock),
-        authorization=_find_cluster("authorization_kubeconfig", flag_values, clock),
+        authentication=_find_config("authentication_kubeconfig", flag_values, clock),
+        authorization=_find_config("authorization_kubeconfig", flag_values, clock),
         kubelets=parse_kubelets(flag_values, lister),
         serves_metric_sources=bool(flag_values["metric_sources"]),
         metric_source_folder=flag_values["metric_source_folder"],
@@ -179,7 +179,7 @@ def _prometheus_settings(flag_values: Mapping[str, Any], clock: Clock) -> Promet
     )
 
 
-def _find_cluster(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
+def _find_config(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
     own_kubeconfig = flag_values[name]
     if own_kubeconfig:

@@ -234,11 +234,11 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         kinds=flag_values["autoscaler-kinds"],
         metric_sources=flag_values["metric-sources"],
         metric_source_folder=flag_values["metric-source-folder"],
-        heapster=None if flag_values[REST_CLIENTS_FLAG] else _heapster(flag_values),
+        heapster=None if flag_values[REST_CLIENTS_FLAG] else _heapster_service(flag_values),
     )
 
 
-def _heapster(flag_values: Mapping[str, Any]) -> HeapsterService:
+def _heapster_service(flag_values: Mapping[str, Any]) -> HeapsterService:
     """Where Heapster is reached, from the values of all flags by their names (`heapster-port`)."""
     return HeapsterService(
         namespace=flag_values["heapster-namespace"],

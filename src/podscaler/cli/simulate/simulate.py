@@ -77,7 +77,7 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
     if options["report_file"] is not None:
         report.ensure_writable(options["report_file"])
     if (explain_at := options["explain_at"]) is not None:
-        at_ms = _instant_ms(explain_at)
+        at_ms = _parse_instant_ms(explain_at)
         if at_ms > content.scenario.duration_ms:
             raise UsageError(
                 f"--explain {explain_at} is after the end of the scenario, {clock_text(content.scenario.duration_ms)}"
@@ -185,7 +185,7 @@ def _open_output(output_file: Path | None) -> Iterator[IO[str]]:
         yield stream
 
 
-def _instant_ms(instant_text: str) -> int:
+def _parse_instant_ms(instant_text: str) -> int:
     """The instant of `12:15`, `1:02:15`, `12m15s`, or seconds. Raises UsageError."""
     matched = _CLOCK_TIME.fullmatch(instant_text)
     if matched:

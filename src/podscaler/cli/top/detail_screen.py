@@ -164,7 +164,7 @@ class DetailScreen(Screen[None]):
         for name, rows in tab_rows(detail).items():
             if rows != self._shown_rows.get(name):
                 self._shown_rows[name] = rows
-                _refill(self.query_one(f"#table-{name}", DataTable), rows)
+                _refill_table(self.query_one(f"#table-{name}", DataTable), rows)
 
     def action_range(self, step: int) -> None:
         """Show a longer (1) or a shorter (-1) range of time."""
@@ -190,7 +190,7 @@ class DetailScreen(Screen[None]):
             self.post_message(self.DecisionOpened(self.key, self._marks[event.cursor_row]))
 
 
-def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
+def _refill_table(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
     """Replace the rows of a table; the cursor stays in its row as far as there is one."""
     cursor = table.cursor_row
     table.clear()

@@ -58,11 +58,11 @@ class NodeAuth:
 
     Attributes:
         accounts: issues the tokens of pods.
-        endpoints: decides who may call the node's endpoints.
+        node_access: decides who may call the node's endpoints.
     """
 
     accounts: AccountTokens
-    endpoints: NodeAccess
+    node_access: NodeAccess
 
 
 class Machine:
@@ -91,7 +91,7 @@ class Machine:
         self._certificates = settings.certificates
         self._address = block.node_address
         self._name_server = ClusterDNS(registry, block)
-        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, make_tls_context=self._server_tls)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.node_access, make_tls_context=self._server_tls)
         self._node = NodeAgent(
             registry,
             replace(settings.kubelet, nameserver=self._name_server.address),
@@ -128,7 +128,7 @@ class Machine:
             virtual_objects={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
-            find_node_endpoint=self._node_endpoint,
+            find_node_endpoint=self._find_node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )
@@ -174,7 +174,7 @@ class Machine:
             stats_summary.PATH: stats_summary.stats_summary_page(get_snapshot),
         }
 
-    def _node_endpoint(self) -> NodeEndpoint | None:
+    def _find_node_endpoint(self) -> NodeEndpoint | None:
         """The address of the node's endpoints; None as long as they do not listen."""
         if self._endpoints.bound is None:
             return None
