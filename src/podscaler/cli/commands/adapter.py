@@ -49,9 +49,9 @@ USER_AGENT = f"podscaler-adapter/{__version__}"
 def command(*, log_format: str, verbose: int, **flag_values: Any) -> None:
     """Custom, external and resource metrics from Prometheus, by the rules of prometheus-adapter."""
     options = adapter_options.parse(flag_values)
-    config = config_file.load(options.config) if options.config is not None else AdapterConfig()
+    config = config_file.load(options.rules_file) if options.rules_file is not None else AdapterConfig()
     if options.kubelets is not None and config.resource_rules is not None:
-        raise UsageError(f"--resource and the resourceRules of {options.config} exclude each other")
+        raise UsageError(f"--resource and the resourceRules of {options.rules_file} exclude each other")
     log_output.configure(log_format, verbose)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:

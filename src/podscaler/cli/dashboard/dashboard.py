@@ -108,7 +108,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
         host=bind,
         port=port,
         server_names=options["server_name"],
-        certificate=None if certificate is None else (certificate, key),
+        certificate_files=None if certificate is None else (certificate, key),
         serves_other_machines=serves_other_machines,
         allows_writes=options["allow_writes"],
         recordings=options["recordings"],

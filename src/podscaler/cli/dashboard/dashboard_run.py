@@ -34,7 +34,7 @@ class DashboardRunSettings:
         namespace: the only namespace that is read; empty: all.
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
-        certificate: the files of the certificate and its key; None: plain HTTP.
+        certificate_files: the certificate and its key; None: plain HTTP.
         serves_other_machines: whether other machines reach the server, and viewers log in with tokens of the cluster.
         allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
@@ -46,7 +46,7 @@ class DashboardRunSettings:
     host: str
     port: int
     server_names: tuple[str, ...]
-    certificate: tuple[Path, Path] | None
+    certificate_files: tuple[Path, Path] | None
     serves_other_machines: bool
     allows_writes: bool
     recordings: tuple[str, ...]
@@ -95,8 +95,8 @@ class DashboardRun:
     async def _make_options(self, stack: AsyncExitStack) -> DashboardOptions:
         """The options of the server, whose certificate is renewed as long as `stack` is open. Raises UsageError."""
         settings, context = self._settings, None
-        if settings.certificate is not None:
-            certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate)
+        if settings.certificate_files is not None:
+            certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate_files)
             context = certificate.context
             renew = supervision.keep_running(
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock

@@ -102,7 +102,7 @@ def _items_of_file(file: _InputFile, namespace: str) -> Iterator[Item]:
 def _unparsed_item(origin: DocumentOrigin, error: str) -> Item:
     """The item for a document that cannot be parsed, at the line that the error names, else at the document's first."""
     line_match, offset = _LINE_IN_ERROR.search(error), 0
-    if line_match:  # errors number the lines of a document from 1, without the line of the marker `---`
+    if line_match:  # counts from 1 below the marker `---`; some are one too low, as of Kubernetes' YAML reader
         offset = int(line_match[1]) - 1 + origin.text.startswith(b"---")
     line = origin.line + min(offset, origin.text.count(b"\n"))
     return Item("", "", "", "", {}, {}, replace(origin, line=line, text=b""), (APIError("", error),))

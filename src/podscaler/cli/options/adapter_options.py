@@ -76,7 +76,7 @@ class AdapterOptions:
     """The values of the flags.
 
     Attributes:
-        config: the file with the rules; None if there are no rules.
+        rules_file: the configuration with the rules; None if there are no rules.
         settings: intervals of queries and lists.
         prometheus: the connection to Prometheus; `timeout_s`: the time limit of a query.
         uses_post: whether queries are POST requests.
@@ -89,7 +89,7 @@ class AdapterOptions:
         metric_source_folder: the folder below which they may read files; None if no file may be read.
     """
 
-    config: Path | None
+    rules_file: Path | None
     settings: AdapterSettings
     prometheus: PrometheusSettings
     timeout_s: float
@@ -121,7 +121,7 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     clock = clock or SystemClock()
     lister = _find_config("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
-        config=flag_values["config"],
+        rules_file=flag_values["config"],
         settings=_adapter_settings(flag_values),
         prometheus=_prometheus_settings(flag_values, clock),
         timeout_s=_positive_s("prometheus-timeout", flag_values),

@@ -181,7 +181,7 @@ _RUNNING_OPTIONS = (
     "metric-sources",
     "metric-source-folder",
 )
-"""The names of flags that change when autoscalers are synced, where histories are stored, and what is read."""
+"""The names of flags that change when autoscalers are synced and written, where histories are stored, what is read."""
 DECISION_OPTIONS = tuple(
     option for option in OPTIONS if option not in HEAPSTER_OPTIONS and option.name not in _RUNNING_OPTIONS
 )

@@ -341,7 +341,7 @@ class ControlPlane:
             return None
         settings = MachineSettings(
             KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
-            certificates=self._settings.data_dir / "certificates",
+            certificates_folder=self._settings.data_dir / "certificates",
             metric_resolution_s=self._settings.metric_resolution_s,
             images=self._settings.images,
         )
