@@ -78,11 +78,12 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
         front_proxy = FrontProxyAuthentication(token_client, clock, context)
         kubelets = KubeletMetrics(options.kubelets, lister, clock, user_agent=USER_AGENT) if options.kubelets else None
+        tokens = DelegatedAccess(token_client, clock)
         servers = AdapterServers(
-            PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
-            lister,
-            ExtensionAccess(front_proxy, DelegatedAccess(token_client, clock), DelegatedAccess(access_client, clock)),
-            lambda: _unready_reasons(front_proxy, kubelets),
+            database=PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
+            lister=lister,
+            access=ExtensionAccess(front_proxy, tokens, DelegatedAccess(access_client, clock)),
+            unready=lambda: _unready_reasons(front_proxy, kubelets),
         )
         storage = kubelets.storage if kubelets is not None else None
         sources = _new_cluster_sources(options, lister, clock)

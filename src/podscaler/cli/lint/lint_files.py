@@ -58,16 +58,16 @@ def read(names: Iterable[str], namespace: str) -> list[Item]:
 def _read_files(name: str) -> Iterator[_InputFile]:
     """The file of a name, all manifests below a folder without hidden ones, or standard input. Raises UsageError."""
     if name == STANDARD_INPUT:
-        yield _InputFile(STANDARD_INPUT_NAME, sys.stdin.buffer.read(), True)
+        yield _InputFile(STANDARD_INPUT_NAME, sys.stdin.buffer.read(), is_named=True)
         return
     path = Path(name)
     if not path.is_dir():
-        yield _InputFile(name, _read_content(path), True)
+        yield _InputFile(name, _read_content(path), is_named=True)
         return
     for file in sorted(path.rglob("*")):
         is_hidden = any(folder_or_name.startswith(".") for folder_or_name in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
-            yield _InputFile(str(file), _read_content(file), False)
+            yield _InputFile(str(file), _read_content(file), is_named=False)
 
 
 def _read_content(path: Path) -> bytes:
@@ -105,7 +105,8 @@ def _unparsed_item(origin: DocumentOrigin, error: str) -> Item:
     if line_match:  # counts from 1 below the marker `---`; some are one too low, as of Kubernetes' YAML reader
         offset = int(line_match[1]) - 1 + origin.text.startswith(b"---")
     line = origin.line + min(offset, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=line, text=b""), (APIError("", error),))
+    place, api_errors = replace(origin, line=line, text=b""), (APIError("", error),)
+    return Item(api_version="", kind="", namespace="", name="", written={}, obj={}, origin=place, api_errors=api_errors)
 
 
 def _is_object(document_value: Any) -> bool:

@@ -84,12 +84,12 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
             )
         click.echo(_explanations(scenario, content, at_ms))
         if options["report_file"] is not None:
-            _run(scenario, content, None, options["report_file"])  # which has the results of expectations
+            _run(scenario, content, options["report_file"])  # which has the results of expectations
         return
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
     with _open_writer(output, out, content, every_sync=options["every_sync"]) as writer:
-        failures = _run(scenario, content, writer, options["report_file"])
+        failures = _run(scenario, content, options["report_file"], writer)
     for failure in failures:
         click.echo(failure, err=True)
     if failures:
@@ -111,7 +111,7 @@ def _simulate(path: Path, content: ScenarioFile) -> Iterator[SimulatedSync]:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _run(path: Path, content: ScenarioFile, writer: SyncWriter | None, report_file: Path | None) -> list[str]:
+def _run(path: Path, content: ScenarioFile, report_file: Path | None, writer: SyncWriter | None = None) -> list[str]:
     """Run the scenario; returns the sentences of expectations that failed. Raises UsageError.
 
     Without a `writer` the syncs are not written; without a `report_file` there is no report.

@@ -237,10 +237,10 @@ class ControlPlane:
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
         facts = ClusterFacts(
-            kinds,
-            cluster_ips,
-            access.certificates.authority_pem.decode(),
-            (HOST, port),
+            resources=kinds,
+            cluster_ips=cluster_ips,
+            ca_certificate=access.certificates.authority_pem.decode(),
+            server=(HOST, port),
             group_versions=server.group_versions,
             issue_for_secret=accounts.issue_for_secret,
             signer=RequestSigner(data_dir / "certificates"),
