@@ -1,4 +1,4 @@
-"""The entry points of the programs `podscaler`, `kubectl-podscaler` and `kubectl_complete-podscaler`."""
+"""The entry points of `podscaler`, `kubectl-podscaler` and `kubectl_complete-podscaler`, which pyproject.toml names."""
 
 import os
 import sys

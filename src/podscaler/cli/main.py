@@ -51,8 +51,6 @@ COMMANDS = {
     "tune": ("podscaler.cli.tune.tune", "find a better spec for an autoscaler, judged on a later part of its load"),
     "up": ("podscaler.cli.up.up", "a whole control plane on this machine, with real processes as pods"),
 }
-
-
 """The module of each subcommand (after a colon the function, if that is not `command`), and its line in the help."""
 PROGRAM = "podscaler"
 COMPLETE_VARIABLE = "_PODSCALER_COMPLETE"
@@ -77,8 +75,9 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module_name, _, function = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(_import_without_gc(module_name), function or "command")
+        target, _ = COMMANDS[cmd_name]
+        module_name, _, function_name = target.partition(":")
+        command = getattr(_import_without_gc(module_name), function_name or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -86,12 +85,14 @@ class LazyGroup(click.Group):
         """The list of subcommands, without importing them."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in sorted(COMMANDS.items())])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The subcommands that begin with `incomplete`, without importing them, and the flags."""
         subcommands = [
-            CompletionItem(name, help=COMMANDS[name][1]) for name in sorted(COMMANDS) if name.startswith(incomplete)
+            CompletionItem(name, help=help_line)
+            for name, (_, help_line) in sorted(COMMANDS.items())
+            if name.startswith(incomplete)
         ]
         return [*subcommands, *click.Command.shell_complete(self, ctx, incomplete)]
 

@@ -30,6 +30,7 @@ current-context: x
         (["--history-size", "1"], 'invalid argument "1" for "--history-size" flag: must be at least 4Ki'),
         (["-n", "a/b"], 'invalid argument "a/b" for "-n" flag'),
         (["--context", "none"], "none"),
+        (["--bind", "localhost", "--context", "none"], "none"),
     ],
 )
 def test_flags_that_cannot_be_used(

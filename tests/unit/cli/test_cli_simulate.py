@@ -142,6 +142,13 @@ def test_a_sync_is_explained(at: str, scenario: Path) -> None:
     assert "  ratio     200 % / 50 % = 4, outside tolerance (0.9 to 1.1)" in result.output
 
 
+def test_an_explanation_goes_with_a_report(scenario: Path) -> None:
+    report = scenario.parent / "report.json"
+    result = run(scenario, "--explain", "1:30", "--report", report)
+    assert (result.exit_code, result.output) == (0, run(scenario, "--explain", "1:30").output)
+    assert json.loads(report.read_text())["title"] == "scenario.yaml"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

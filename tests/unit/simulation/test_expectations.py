@@ -76,4 +76,4 @@ def test_latency_is_a_mean_response_time() -> None:
     ("at_ms", "text"), [(0, "0:00"), (735_000, "12:15"), (3_735_000, "1:02:15"), (90_061_500, "25:01:01.500")]
 )
 def test_instants_are_minutes_and_seconds(at_ms: int, text: str) -> None:
-    assert expectations.clock(at_ms) == text
+    assert expectations.clock_text(at_ms) == text

@@ -107,7 +107,7 @@ CHECKED_CLIENTS = {
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
     "controller/reconcile/event_recorder.py:AutoscalerEventRecorder._write": "an object's namespace, and more after it",
     "controller/informers/target_informer.py:TargetInformer._watch": "groups, versions and plurals are of discovery",
-    "controller/history/history_maps.py:HistoryMaps._path": "a DNS label (parse_namespace); names are constants",
+    "controller/history/history_maps.py:HistoryMaps._path": "a DNS label (parse_dns_label); names are constants",
     "controller/leaderelection/lease_events.py:LeaseEventRecorder._write": _FLAGS,
     "controller/leaderelection/lease.py:path": "names of Leases that the API server serves, and of flags",
     "controller/reconcile/autoscaler_state.py:AutoscalerState.note_status_write": _NUMBERS,

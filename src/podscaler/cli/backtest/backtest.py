@@ -1,7 +1,8 @@
 """`podscaler backtest`: what would have happened with another autoscaler.
 
 `podscaler.cli.main` registers the command. `podscaler.simulation.evaluation` compares; this command reads the source
-and the candidates, and prints. With `--fleet`, `podscaler.cli.fleet` does all of that.
+and the candidates, and prints. With `--fleet`, `podscaler.cli.fleet` does all of that. A new flag is read in
+`_compare`, in `_parse_fleet_flags`, or in both: see `_FLEET_FLAGS` and `_SINGLE_FLAGS`.
 """
 
 from collections.abc import Mapping, Sequence, Set

@@ -83,11 +83,11 @@ def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> 
         all_candidates.append(_assigned_candidate(request.assignments, source))
     all_candidates += [_fixed_candidate(count) for count in request.fixed]
     if request.has_knative:
-        all_candidates.append(_knative(source, needed, request))
+        all_candidates.append(_knative_candidate(source, needed, request))
     if request.knative_concurrency is not None:
-        all_candidates.append(_concurrent_knative(source, needed, request, request.knative_concurrency))
+        all_candidates.append(_concurrent_knative_candidate(source, needed, request, request.knative_concurrency))
     if request.has_hindsight:
-        all_candidates.append(_hindsight(source, needed))
+        all_candidates.append(_hindsight_candidate(source, needed))
     return all_candidates
 
 
@@ -134,7 +134,7 @@ def _assigned_candidate(set_values: Sequence[str], source: LoadSource) -> Candid
     try:
         wire, changed_settings = what_if.apply(assignments, source.wire, settings)
         spec = _parse_spec(present, wire, source)
-    except UsageError as error:  # names the flag of another command
+    except UsageError as error:  # that of `what_if` names the flag of `podscaler explain`
         raise UsageError(str(error).replace("what-if", "--set", 1)) from None
     if changed_settings != settings:
         raise UsageError("--set changes fields of a spec; flags of the controller are the same for all candidates")
@@ -151,20 +151,22 @@ def _parse_spec(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSo
     try:
         return core_spec.parse(present.namespace, present.name, wire, source.scenario.settings.emulation)
     except ValueError as error:
-        raise UsageError(f"what-if: the autoscaler cannot be evaluated: {error}") from None
+        raise UsageError(f"--set: the autoscaler cannot be evaluated: {error}") from None
 
 
 def _fixed_candidate(count: int) -> Candidate:
     return Candidate(name=f"fixed {count}", policy=lambda: FixedCount(count), replicas=count)
 
 
-def _knative(source: LoadSource, needed: Needs, request: CandidateRequest) -> Candidate:
+def _knative_candidate(source: LoadSource, needed: Needs, request: CandidateRequest) -> Candidate:
     """Knative with the metric CPU."""
     config = _knative_config(source, needed, request)
     return Candidate(name="Knative", policy=lambda: Knative(config))
 
 
-def _concurrent_knative(source: LoadSource, needed: Needs, request: CandidateRequest, concurrency: int) -> Candidate:
+def _concurrent_knative_candidate(
+    source: LoadSource, needed: Needs, request: CandidateRequest, concurrency: int
+) -> Candidate:
     """Knative with the metric concurrency. Raises UsageError if the load has no requests."""
     if _present_workload(source).requests is None:
         raise UsageError("--knative-concurrency needs a load of requests; this load is CPU alone")
@@ -183,7 +185,7 @@ def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest
     )
 
 
-def _hindsight(source: LoadSource, needed: Needs) -> Candidate:
+def _hindsight_candidate(source: LoadSource, needed: Needs) -> Candidate:
     """The candidate that knows the whole load in advance, as a lower bound; no autoscaler attains it."""
     lead_ms = scalers.lead_ms(_present_workload(source), source.scenario)
     tick_ms = source.scenario.sync_period_ms

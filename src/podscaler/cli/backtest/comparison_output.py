@@ -7,7 +7,7 @@ it.
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -18,20 +18,29 @@ from podscaler.simulation.report import ReportTable
 
 FORMS = ("table", "json", "csv", "yaml")
 
+
+class _Column(NamedTuple):
+    """A column of the table; `field` is that of `rows`."""
+
+    heading: str
+    field: str
+    number_format: str
+
+
 _COLUMNS = (
-    ("pod-hours", "pod_hours", "{:,.1f}"),
-    ("under: time %", "under_timeshare_pct", "{:.2f}"),
-    ("pods %", "under_accuracy_pct", "{:.2f}"),
-    ("over: time %", "over_timeshare_pct", "{:.2f}"),
-    ("pods %", "over_accuracy_pct", "{:.2f}"),
-    ("SLO missed %", "slo_missed_pct", "{:.2f}"),
-    ("lost %", "lost_pct", "{:.2f}"),
-    ("changes", "scale_changes", "{:,}"),
-    ("reaction s", "median_reaction_s", "{:.0f}"),
-    ("worst s", "worst_reaction_s", "{:.0f}"),
-    ("speedup", "elastic_speedup", "{:.2f}"),
+    _Column("pod-hours", "pod_hours", "{:,.1f}"),
+    _Column("under: time %", "under_timeshare_pct", "{:.2f}"),
+    _Column("pods %", "under_accuracy_pct", "{:.2f}"),
+    _Column("over: time %", "over_timeshare_pct", "{:.2f}"),
+    _Column("pods %", "over_accuracy_pct", "{:.2f}"),
+    _Column("SLO missed %", "slo_missed_pct", "{:.2f}"),
+    _Column("lost %", "lost_pct", "{:.2f}"),
+    _Column("changes", "scale_changes", "{:,}"),
+    _Column("reaction s", "median_reaction_s", "{:.0f}"),
+    _Column("worst s", "worst_reaction_s", "{:.0f}"),
+    _Column("speedup", "elastic_speedup", "{:.2f}"),
 )
-"""The heading, the field of `rows`, and the number format of each column."""
+_HEADINGS = tuple(column.heading for column in _COLUMNS)
 
 
 class BacktestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,9 +101,8 @@ def _row(candidate_result: CandidateResult) -> dict[str, Any]:
 
 def report_table(backtest_result: BacktestResult) -> ReportTable:
     """The table as a part of a report."""
-    columns = ("Candidate", *(heading for heading, _, _ in _COLUMNS))
     cells = tuple(tuple(_cells(row)) for row in rows(backtest_result.comparison))
-    return ReportTable(title="Candidates", columns=columns, rows=cells)
+    return ReportTable(title="Candidates", columns=("Candidate", *_HEADINGS), rows=cells)
 
 
 def _data(backtest_result: BacktestResult) -> dict[str, Any]:
@@ -124,9 +132,7 @@ def _csv(comparison: CandidateComparison) -> str:
 
 def _table(backtest_result: BacktestResult) -> str:
     """The table in aligned columns, with the sentences about the comparison above and the verdict below."""
-    lines = [["", *(heading for heading, _, _ in _COLUMNS)]]
-    for row in rows(backtest_result.comparison):
-        lines.append(_cells(row))
+    lines = [["", *_HEADINGS], *(_cells(row) for row in rows(backtest_result.comparison))]
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     body = "".join(f"{_line(line, widths)}\n" for line in lines)
     return f"{_heading(backtest_result)}\n{body}\n{verdict.sentence(backtest_result.comparison)}\n"
@@ -141,7 +147,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     """The cells of one candidate, an element of `rows`: its name, and one cell for each column."""
-    return [row["candidate"], *(_cell(row[field], number_format) for _, field, number_format in _COLUMNS)]
+    return [row["candidate"], *(_cell(row[column.field], column.number_format) for column in _COLUMNS)]
 
 
 def _cell(measure: Any, number_format: str) -> str:
@@ -156,12 +162,12 @@ def _heading(backtest_result: BacktestResult) -> str:
         f"{hours:,.1f} hours, {len(comparison.at_ms):,} syncs. A pod carries {needs.capacity.ucores / 1e6:g} CPU "
         f"({needs.capacity.basis}); from {min(comparison.needed)} to {max(comparison.needed)} pods were needed.",
         *backtest_result.sentences,
-        *_engines(comparison),
+        *_engine_sentences(comparison),
     ]
     return "".join(f"{sentence}\n" for sentence in sentences)
 
 
-def _engines(comparison: CandidateComparison) -> list[str]:
+def _engine_sentences(comparison: CandidateComparison) -> list[str]:
     """Which engine ran the candidates, and why not the batch engine."""
     batch_names = [result.name for result in comparison.results if result.run.engine == "batch"]
     exact_names = [result.name for result in comparison.results if result.run.engine != "batch"]

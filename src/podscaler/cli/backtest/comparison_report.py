@@ -1,6 +1,6 @@
 """The report of a backtest as a page: candidates, their pods on one axis, and the decisions of the present spec.
 
-Called by `podscaler.cli.backtest.backtest` for `--report`.
+Called by `podscaler.cli.backtest.backtest` for `--report`. A new plot or table goes into `data`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from podscaler.cli.backtest.comparison_output import BacktestResult
 from podscaler.simulation import engine, report
 from podscaler.simulation.evaluation import demand, surges, verdict
 from podscaler.simulation.evaluation.comparison import CandidateComparison
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTable, SyncCollector, TimePlot
 
@@ -66,15 +66,15 @@ def _surges_table(compared: CandidateComparison) -> ReportTable:
     ]
     first_reactions = candidate_reactions[0]  # the surges are the same for every candidate
 
-    def minus_size(index: int) -> int:
-        return first_reactions[index].before - first_reactions[index].needed
+    def added_pods(index: int) -> int:
+        return first_reactions[index].needed - first_reactions[index].before
 
-    largest_first = sorted(range(len(first_reactions)), key=minus_size)
+    largest_first = sorted(range(len(first_reactions)), key=added_pods, reverse=True)
     rows = []
     for index in sorted(largest_first[:SHOWN_SURGES_MAX]):
         surge = first_reactions[index]
         reactions = [_reaction_text(of_candidate[index].reaction_ms) for of_candidate in candidate_reactions]
-        rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
+        rows.append((clock_text(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
     columns = ("Surge", "Needed", *(candidate.name for candidate in compared.results))
     return ReportTable(
         title=f"Time until the pods sufficed: the largest surges of {len(first_reactions)}",

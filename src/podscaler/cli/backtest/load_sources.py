@@ -96,8 +96,8 @@ def _read_recording(request: SourceRequest) -> LoadSource:
         to_ns=instant_ns(request.end, "--to") if request.end else None,
         cpu_limit_milli=request.cpu_limit_milli,
     )
-    name = "standard input" if request.source == recordings.STANDARD else request.source
-    with recordings.reading(request.source) as file:
+    name = "standard input" if request.source == recordings.STANDARD_STREAM else request.source
+    with recordings.open_input(request.source) as file:
         try:
             recorded_autoscalers = recording_scenario.read(recordings.read_lines(file), selection)
         except UsageError as error:
@@ -136,7 +136,7 @@ def _read_prometheus(request: SourceRequest) -> LoadSource:
         token_file=request.token_file,
         ca_file=request.ca_file,
     )
-    workload = prometheus_source.read(prometheus_request, spec, _wire(matching[0]), request.range_query)
+    workload = prometheus_source.read(prometheus_request, spec, _wire_spec(matching[0]), request.range_query)
     return LoadSource(scenario=workload.scenario, wire=workload.wire, sentences=workload.assumptions)
 
 
@@ -156,7 +156,7 @@ def _read_scenario(request: SourceRequest) -> LoadSource:
         scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms)
     )
     from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
-    wire = next(_wire(autoscaler) for autoscaler in read_autoscalers(path) if autoscaler.key == key)
+    wire = next(_wire_spec(autoscaler) for autoscaler in read_autoscalers(path) if autoscaler.key == key)
     return LoadSource(scenario=shortened, wire=wire, from_ms=from_ms)
 
 
@@ -184,5 +184,5 @@ def read_autoscalers(path: Path) -> list[ManifestObject]:
     return manifest_objects
 
 
-def _wire(manifest: ManifestObject) -> HorizontalPodAutoscalerSpec:
+def _wire_spec(manifest: ManifestObject) -> HorizontalPodAutoscalerSpec:
     return msgspec.convert(manifest.obj["spec"], HorizontalPodAutoscalerSpec)

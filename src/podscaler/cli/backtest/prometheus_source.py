@@ -1,6 +1,7 @@
 """Reads the load of a workload from Prometheus, for a backtest.
 
-Called by `podscaler.cli.backtest.load_sources`. One range query for each series; `--query NAME=PROMQL` replaces one.
+Called by `podscaler.cli.backtest.load_sources`. One range query for each series; `--query NAME=PROMQL` replaces one. A
+new series is an entry of `podscaler.simulation.evaluation.monitoring_scenario.DEFAULT_QUERIES`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,6 +69,7 @@ def read(
         try:
             series_by_name[name] = _parse_values(range_query(replace(base_request, query=query)), name)
         except UsageError as error:
+            # the words of `podscaler.cli.simulate.range_queries` for a query without a result
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
             series_by_name[name] = ()

@@ -77,7 +77,7 @@ def find_cpu_milli(flag_value: str | None, flag: str) -> int | None:
     try:
         milli = quantity.parse(flag_value).milli_value()
     except ValueError:
-        milli = 0
+        milli = 0  # rejected below
     if milli <= 0 or flag_value[-1] in _MEMORY_UNITS:
         raise UsageError(f"{flag} {flag_value} is not an amount of CPU such as 500m")
     return milli
@@ -93,7 +93,7 @@ def parse_duration_ms(flag_value: str, flag: str, example: str) -> float:
     try:
         parsed_ms = file_fields.parse_duration_ms(flag_value)
     except ValueError:
-        parsed_ms = 0
+        parsed_ms = 0  # rejected below
     if parsed_ms <= 0:
         raise UsageError(f"{flag} {flag_value} is not a duration such as {example}")
     return float(parsed_ms)

@@ -2,7 +2,7 @@
 
 `podscaler.cli.main` registers the command; `podscaler.cli.options.adapter_options` has the flags. `run` opens the
 connections and serves until SIGINT or SIGTERM. /readyz fails until Prometheus and the API server have been read. A new
-background_tasks task: add it to `background_tasks` in `run`.
+background task: an item of `background_tasks` in `run`.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ USER_AGENT = f"podscaler-adapter/{__version__}"
 @click.command(epilog="Example: podscaler adapter --config rules.yaml --prometheus-url http://prometheus:9090")
 @adapter_options.options
 @log_output.log_options
-def command(*, log_format: str, verbose: int, **values: Any) -> None:
+def command(*, log_format: str, verbose: int, **flag_values: Any) -> None:
     """Custom, external and resource metrics from Prometheus, by the rules of prometheus-adapter."""
-    options = adapter_options.parse(values)
-    config = config_file.load(options.config) if options.config is not None else AdapterConfig()
+    options = adapter_options.parse(flag_values)
+    config = config_file.load(options.rules_file) if options.rules_file is not None else AdapterConfig()
     if options.kubelets is not None and config.resource_rules is not None:
-        raise UsageError(f"--resource and the resourceRules of {options.config} exclude each other")
+        raise UsageError(f"--resource and the resourceRules of {options.rules_file} exclude each other")
     log_output.configure(log_format, verbose)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
@@ -73,22 +73,20 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         prometheus_config = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
         transport = await http_transport.connect(prometheus_config, user_agent=USER_AGENT)
         stack.push_async_callback(transport.close)
-        certificate = (
-            await asyncio.to_thread(ServingCertificate, *options.certificate_files)
-            if options.certificate_files
-            else None
-        )
+        files = options.certificate_files
+        certificate = await asyncio.to_thread(ServingCertificate, *files) if files else None
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
         front_proxy = FrontProxyAuthentication(token_client, clock, context)
         kubelets = KubeletMetrics(options.kubelets, lister, clock, user_agent=USER_AGENT) if options.kubelets else None
+        tokens = DelegatedAccess(token_client, clock)
         servers = AdapterServers(
-            PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
-            lister,
-            ExtensionAccess(front_proxy, DelegatedAccess(token_client, clock), DelegatedAccess(access_client, clock)),
-            lambda: _unready(front_proxy, kubelets),
+            database=PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
+            lister=lister,
+            access=ExtensionAccess(front_proxy, tokens, DelegatedAccess(access_client, clock)),
+            unready=lambda: _unready_reasons(front_proxy, kubelets),
         )
         storage = kubelets.storage if kubelets is not None else None
-        sources = _metric_sources(options, lister, clock)
+        sources = _new_cluster_sources(options, lister, clock)
         external = [MetricSourceMetrics(sources.direct, sources.names)] if sources is not None else []
         adapter = assembly.new_adapter(config, options.settings, servers, clock, external=external, kubelets=storage)
         bound_address = await adapter.server.start(options.host, options.port, context)
@@ -104,7 +102,7 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         await _wait_until_signal(asyncio.ensure_future(adapter.run(*background_tasks)))
 
 
-def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
+def _new_cluster_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
     """The MetricSources of the cluster; None if they are not served."""
     if not options.serves_metric_sources:
         return None
@@ -112,7 +110,7 @@ def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock)
     return ClusterSources(client, clock, random.Random(), folder=folder, fresh_s=fresh_s, may_write=lambda: True)
 
 
-def _unready(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | None) -> list[str]:
+def _unready_reasons(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | None) -> list[str]:
     """Why requests cannot be authenticated or served yet, one reason an item; empty if they can."""
     reasons = [] if front_proxy.is_ready else ["the API server's authorities are not known yet"]
     return [*reasons, *(kubelets.unready() if kubelets is not None else [])]

@@ -1,7 +1,7 @@
 """`podscaler backup` writes a cluster of `podscaler up` into one file; `podscaler restore` makes a cluster from it.
 
 `podscaler.cli.main` registers both commands. Flags and messages are here; `podscaler.controlplane.storage.backup` and
-`podscaler.controlplane.storage.restore` do the work.
+`podscaler.controlplane.storage.restore` do the work. A new flag is an option here, and a parameter there.
 """
 
 from pathlib import Path

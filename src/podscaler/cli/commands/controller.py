@@ -2,7 +2,7 @@
 
 `podscaler.cli.main` registers the command. It waits for the API server, logs missing permissions, then runs until
 SIGINT or SIGTERM. A bug that ends leader election or the controller is logged with its traceback, and the exit status
-is 1. The flags are groups of `podscaler.cli.options`; `run` connects the parts.
+is 1. The flags are groups of `podscaler.cli.options`, to which a new flag belongs; `run` connects the parts.
 """
 
 import asyncio
@@ -146,7 +146,8 @@ async def run(
         metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, clock))
         controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=recorder)
         request_metrics.install(client, controller.telemetry.registry, clock)
-        if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
+        traces = await stack.enter_async_context(tracing.open_traces(otlp_endpoint))
+        if traces is not None:
             traces.attach(client, controller)
         runner: ControllerRunner = UnelectedController(controller, client)
         if election is not None and not settings.dry_run:
@@ -154,8 +155,8 @@ async def run(
             stack.push_async_callback(lease_client.close)
             runner = ElectedController(controller, client, lease_client=lease_client, election=election, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
-        access = DelegatedAccess(runner.client, clock) if is_delegated else None
-        own_endpoints = Endpoints(controller.telemetry, controller.unready, runner.fault, access)
+        metrics_access = DelegatedAccess(runner.client, clock) if is_delegated else None
+        own_endpoints = Endpoints(controller.telemetry, controller.unready, runner.fault, metrics_access)
         await stack.enter_async_context(endpoints.serve(serving, own_endpoints, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         controller_task = asyncio.ensure_future(_run_controller(runner, connection.config, needed))

@@ -1,7 +1,7 @@
 """`podscaler convert`: converts the autoscalers of manifests to another version of their API.
 
 `podscaler.cli.main` registers the command. `podscaler.api.kinds.autoscaling.conversion` converts one autoscaler, and
-has the versions; this command finds autoscalers in documents and lists, reports losses, and writes the file: documents
+has the versions, where a new one goes; this command finds autoscalers, reports losses, and writes the file: documents
 without an autoscaler byte for byte, the others re-encoded with their fields in the former order.
 """
 
@@ -96,15 +96,15 @@ def _convert_document(
         raise UsageError(f"document {document.number}: {error}") from None
 
 
-def _is_autoscaler(json_object: Any) -> bool:
+def _is_autoscaler(json_value: Any) -> bool:
     """Whether a JSON value is an autoscaler in a known version.
 
     Raises:
         UsageError: it is an autoscaler in an unknown version.
     """
-    if not isinstance(json_object, dict) or json_object.get("kind") != KIND:
+    if not isinstance(json_value, dict) or json_value.get("kind") != KIND:
         return False
-    api_version = json_object.get("apiVersion")
+    api_version = json_value.get("apiVersion")
     if not isinstance(api_version, str) or api_version.partition("/")[0] not in GROUPS:
         return False
     if api_version not in VERSIONS:
@@ -112,18 +112,18 @@ def _is_autoscaler(json_object: Any) -> bool:
     return True
 
 
-def _convert_value(json_object: Any, version: str, report_loss: ReportLoss) -> Any:
+def _convert_value(json_value: Any, version: str, report_loss: ReportLoss) -> Any:
     """The JSON value with the autoscalers in it converted; None if nothing changes. Raises UsageError, DecodeError."""
-    if _is_autoscaler(json_object):
-        if json_object["apiVersion"] == version:
+    if _is_autoscaler(json_value):
+        if json_value["apiVersion"] == version:
             return None
-        return _convert_autoscaler(json_object, version, report_loss)
-    if not isinstance(json_object, dict) or not isinstance(json_object.get("items"), list):
+        return _convert_autoscaler(json_value, version, report_loss)
+    if not isinstance(json_value, dict) or not isinstance(json_value.get("items"), list):
         return None
-    if (json_object.get("apiVersion"), json_object.get("kind")) == ("v1", "List"):
-        return _convert_mixed_list(json_object, version, report_loss)
-    if json_object.get("kind") == f"{KIND}List" and json_object.get("apiVersion") in VERSIONS:
-        return _convert_autoscaler_list(json_object, version, report_loss)
+    if (json_value.get("apiVersion"), json_value.get("kind")) == ("v1", "List"):
+        return _convert_mixed_list(json_value, version, report_loss)
+    if json_value.get("kind") == f"{KIND}List" and json_value.get("apiVersion") in VERSIONS:
+        return _convert_autoscaler_list(json_value, version, report_loss)
     return None
 
 
@@ -158,8 +158,8 @@ def _convert_autoscaler_list(list_object: JsonObject, version: str, report_loss:
     for index, autoscaler in enumerate(list_object["items"]):
         if not isinstance(autoscaler, dict):
             raise UsageError(f"items[{index}] is no object")
-        complete = {"apiVersion": list_object["apiVersion"], "kind": KIND, **autoscaler}
-        converted = _convert_item(index, complete, version, report_loss) or complete
+        complete_autoscaler = {"apiVersion": list_object["apiVersion"], "kind": KIND, **autoscaler}
+        converted = _convert_item(index, complete_autoscaler, version, report_loss) or complete_autoscaler
         added_names = {"apiVersion", "kind"} - autoscaler.keys()
         converted_items.append({name: field for name, field in converted.items() if name not in added_names})
     return {**list_object, "apiVersion": version, "items": converted_items}

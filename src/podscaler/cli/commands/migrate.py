@@ -1,7 +1,7 @@
 """`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the reverse.
 
 `podscaler.cli.main` registers the command. Flags and messages are here; `podscaler.controller.coexistence.migration`
-does the steps of one migration.
+does the steps of one migration. A new flag is an attribute of its MigrationTerms.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """`podscaler replay`: decides recorded syncs again and writes the decisions to files or standard output.
 
 `podscaler.cli.main` registers the command. `podscaler.core.replay` decides; this command opens, unpacks and writes
-files. The commands explain, timeline and backtest read recordings with `reading` and `read_lines`, too.
+files. The commands explain, timeline, backtest and dashboard read recordings with `open_input` and `read_lines`, too. A
+new flag of deciding is an attribute of ReplayOptions, or an item of its `flags`.
 """
 
 import sys
@@ -21,7 +22,7 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.options import settings
 from podscaler.core import replay
 
-STANDARD = "-"
+STANDARD_STREAM = "-"
 """The name that means standard input or output."""
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW_BITS = 31
@@ -70,7 +71,7 @@ def command(
     if out_dir is not None:
         _replay_to_folder(recordings, Path(out_dir), options)
         return
-    with _open_output(out or STANDARD) as sink:
+    with _open_output(out or STANDARD_STREAM) as sink:
         for recording in recordings:
             _write_decisions(recording, sink, options)
 
@@ -94,7 +95,7 @@ def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: Replay
 
 def _stem(recording: str) -> str:
     """`web` of `recordings/web.recording.jsonl.gz`."""
-    name = "stdin" if recording == STANDARD else Path(recording).name
+    name = "stdin" if recording == STANDARD_STREAM else Path(recording).name
     for suffix in (".gz", ".jsonl", ".recording"):
         name = name.removesuffix(suffix)
     return name
@@ -103,8 +104,8 @@ def _stem(recording: str) -> str:
 def _write_decisions(recording: str, sink: IO[bytes], options: ReplayOptions) -> None:
     """Write the decisions of one recording. Raises UsageError naming the file and the line."""
     encode = msgspec.json.Encoder().encode
-    name = "standard input" if recording == STANDARD else recording
-    with reading(recording) as source:
+    name = "standard input" if recording == STANDARD_STREAM else recording
+    with open_input(recording) as source:
         try:
             for decision in replay.decisions(read_lines(source), **options._asdict()):
                 sink.write(encode(decision) + b"\n")
@@ -112,9 +113,9 @@ def _write_decisions(recording: str, sink: IO[bytes], options: ReplayOptions) ->
             raise UsageError(f"{name}: {error}") from None
 
 
-def reading(recording: str) -> AbstractContextManager[BufferedReader]:
+def open_input(recording: str) -> AbstractContextManager[BufferedReader]:
     """The bytes of a file, or of standard input for `-`. Raises UsageError if it cannot be opened."""
-    if recording == STANDARD:
+    if recording == STANDARD_STREAM:
         return nullcontext(cast(BufferedReader, sys.stdin.buffer))
     try:
         return Path(recording).open("rb")
@@ -125,7 +126,7 @@ def reading(recording: str) -> AbstractContextManager[BufferedReader]:
 @contextmanager
 def _open_output(output: str) -> Iterator[IO[bytes]]:
     """The file to write to, or standard output. Raises UsageError."""
-    if output == STANDARD:
+    if output == STANDARD_STREAM:
         yield sys.stdout.buffer
         return
     try:
@@ -167,7 +168,7 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 yield unpacker.decompress(packed, CHUNK_BYTES)
             except zlib.error as error:
                 raise OSError(f"broken gzip data: {error}") from None
-            packed = unpacker.unused_data or unpacker.unconsumed_tail
+            packed = unpacker.unused_data or unpacker.unconsumed_tail  # of a further member, or beyond CHUNK_BYTES
     if not unpacker.eof:
         yield unpacker.flush()
         raise EOFError("the gzip data ends too early")

@@ -31,10 +31,11 @@ class BearerViewers:
 
     async def open(self, token: str) -> TokenViewer:
         """The viewer of a token. Raises StatusError: 401 where the API server does not know the token."""
+        # else the token would break the header, or be two words of it
         is_header_safe = token.isascii() and token.isprintable() and " " not in token
         if not is_header_safe or len(token) > TOKEN_MAX_CHARACTERS:
             raise StatusError("the token cannot be one of the API server", code=401, reason="Unauthorized")
-        config = replace(
+        config = replace(  # nothing of the user who started the dashboard
             self._config,
             credentials=StaticHeader(f"Bearer {token}"),
             client_certificate_pem=None,

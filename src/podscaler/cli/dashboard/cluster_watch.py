@@ -67,8 +67,8 @@ class ClusterWatch:
     def __init__(self, options: WatchOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
-        self._assumed = flags.parse_settings(options.options)
-        header = decision_history.header_of(self._assumed)
+        self._assumed_settings = flags.parse_settings(options.options)
+        header = decision_history.header_of(self._assumed_settings)
         self.history = DecisionHistory(header, clock, max_bytes=options.history_bytes)
 
     def new_live_cluster(self, client: Client) -> LiveCluster:
@@ -82,7 +82,7 @@ class ClusterWatch:
         async with AsyncExitStack() as stack:
             file = recording.record_file(self._options.options, settings)
             if file is not None:
-                await asyncio.to_thread(served_history.load_own, self.history, file)
+                await asyncio.to_thread(served_history.load_earlier_runs, self.history, file)
             recorder = await stack.enter_async_context(recording.open_recording(file, self._clock))
             self.history.configure(decision_history.header_of(settings), recorder)
             metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, self._clock))
@@ -96,11 +96,11 @@ class ClusterWatch:
         A podscaler controller takes precedence over kube-controller-manager. Raises UsageError for settings that are
         invalid here, TransportError.
         """
-        cluster_settings = await effective_settings.find_published(client, self._assumed.settings_namespace)
+        cluster_settings = await effective_settings.find_published(client, self._assumed_settings.settings_namespace)
         cluster_settings = cluster_settings or await effective_settings.find_built_in(client)
         if cluster_settings is None:
             log.info("the settings of the cluster's controller are not visible: defaults are assumed")
-            return self._assumed
+            return self._assumed_settings
         log.info("decides with the settings of %s", cluster_settings.origin)
         flag_values = dict(self._options.options)
         for option in flags.DECISION_OPTIONS:

@@ -1,6 +1,7 @@
 """`podscaler dashboard`: the flags, and checks of their values.
 
-`podscaler.cli.main` registers the command; `podscaler.cli.dashboard.dashboard_run` does the work.
+`podscaler.cli.main` registers the command; `podscaler.cli.dashboard.dashboard_run` does the work. A new flag is an
+option here, and an attribute of DashboardRunSettings.
 """
 
 import asyncio
@@ -89,10 +90,10 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-    is_open = not _is_loopback(bind)
-    if is_open and certificate is None:
+    serves_other_machines = not _is_loopback(bind)
+    if serves_other_machines and certificate is None:
         raise UsageError(f"--bind {bind} is reachable from other machines: give --tls-cert-file and its key")
-    if ipaddress.ip_address(bind).is_unspecified and not options["server_name"]:
+    if serves_other_machines and ipaddress.ip_address(bind).is_unspecified and not options["server_name"]:
         raise UsageError(f"--bind {bind} is no address that browsers can open: give theirs with --server-name")
     if (file := recording.record_file(options, flags.parse_settings(options))) is not None:
         file.check()  # raises UsageError before anything is started
@@ -107,8 +108,8 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
         host=bind,
         port=port,
         server_names=options["server_name"],
-        certificate=None if certificate is None else (certificate, key),
-        is_open=is_open,
+        certificate_files=None if certificate is None else (certificate, key),
+        serves_other_machines=serves_other_machines,
         allows_writes=options["allow_writes"],
         recordings=options["recordings"],
         reports=options["reports"],

@@ -1,7 +1,7 @@
 """Runs the dashboard until a signal: connects to the cluster, finds the settings of its controller, decides and serves.
 
 `podscaler.cli.dashboard.dashboard` makes a DashboardRun. The server responds from the start: until the cluster is
-listed, its routes return what they wait for. A new flag is an option there, and an attribute of DashboardRunSettings.
+listed, its routes return what they wait for.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ class DashboardRunSettings:
         namespace: the only namespace that is read; empty: all.
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
-        certificate: the files of the certificate and its key; None: plain HTTP.
-        is_open: whether other machines can reach the server, so that viewers log in with tokens of the cluster.
+        certificate_files: the certificate and its key; None: plain HTTP.
+        serves_other_machines: whether other machines reach the server, and viewers log in with tokens of the cluster.
         allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
         reports: the folder of reports; None if there are none.
@@ -46,8 +46,8 @@ class DashboardRunSettings:
     host: str
     port: int
     server_names: tuple[str, ...]
-    certificate: tuple[Path, Path] | None
-    is_open: bool
+    certificate_files: tuple[Path, Path] | None
+    serves_other_machines: bool
     allows_writes: bool
     recordings: tuple[str, ...]
     reports: Path | None
@@ -95,15 +95,15 @@ class DashboardRun:
     async def _make_options(self, stack: AsyncExitStack) -> DashboardOptions:
         """The options of the server, whose certificate is renewed as long as `stack` is open. Raises UsageError."""
         settings, context = self._settings, None
-        if settings.certificate is not None:
-            certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate)
+        if settings.certificate_files is not None:
+            certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate_files)
             context = certificate.context
             renew = supervision.keep_running(
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock
             )
             stack.callback(asyncio.ensure_future(renew).cancel)
         bearers = BearerViewers(settings.watch.connection.config, self._clock, allows_writes=settings.allows_writes)
-        open_viewer = bearers.open if settings.is_open else None
+        open_viewer = bearers.open if settings.serves_other_machines else None
         return DashboardOptions(
             host=settings.host,
             port=settings.port,
@@ -112,12 +112,12 @@ class DashboardRun:
             reports=settings.reports,
             open_viewer=open_viewer,
             allows_writes=settings.allows_writes,
-            on_login=None if settings.is_open else _print_link,
+            on_login=None if settings.serves_other_machines else _print_link,
         )
 
     def _print_address(self, server: DashboardServer) -> None:
         """Print where the dashboard is; a dashboard for this machine alone gets a link that logs in."""
-        if self._settings.is_open:
+        if self._settings.serves_other_machines:
             click.echo(f"the dashboard is at {server.url}; log in with a token of the cluster")
         else:
             click.echo(f"the dashboard is at {server.url}")

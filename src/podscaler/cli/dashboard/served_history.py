@@ -26,7 +26,7 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
     UsageError if a file cannot be opened, or does not begin as a recording.
     """
     for name in recordings:
-        with replay.reading(name) as source:
+        with replay.open_input(name) as source:
             lines = iter(replay.read_lines(source))
             try:
                 header = _read_header(lines, name)
@@ -49,7 +49,7 @@ def _read_header(lines: Iterator[bytes], name: str) -> bytes:
     return first_line
 
 
-def load_own(history: DecisionHistory, file: RecordFile) -> None:
+def load_earlier_runs(history: DecisionHistory, file: RecordFile) -> None:
     """Read what earlier runs wrote to the file of `--record`, before it begins. The call blocks. Raises UsageError."""
     load(history, [str(path) for path in file.existing() if _has_content(path)])
 

@@ -22,7 +22,7 @@ import yaml
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.demo import demo_scenario, demo_story
-from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario
+from podscaler.cli.demo.demo_scenario import DemoControlPlane, DemoScenario
 from podscaler.cli.demo.demo_stage import DemoStage
 from podscaler.cli.demo.demo_story import Story
 from podscaler.cli.demo.queue_scenario import QueueScenario
@@ -69,7 +69,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
     scenario = SCENARIOS[scenario_name](seconds)
     scenario.check()
     try:
-        story = asyncio.run(_stoppable(_play(scenario, seconds, quiet=as_json)))
+        story = asyncio.run(_run_until_signal(_play(scenario, seconds, quiet=as_json)))
     except asyncio.CancelledError:
         raise click.Abort from None
     is_success = scenario.is_success(story)
@@ -83,7 +83,7 @@ def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
     sys.exit(0 if is_success else 1)
 
 
-async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
+async def _run_until_signal(play: Coroutine[Any, Any, T]) -> T:
     """The result of `play`, which signals cancel, so that it can end what it started. Raises CancelledError then."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(play)
@@ -104,7 +104,7 @@ async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story
         async with _control_plane(data_dir, quiet=quiet) as client:
             stage = DemoStage(client, scenario)
             try:
-                await scenario.start(await asyncio.to_thread(_read_plane, data_dir))
+                await scenario.start(await asyncio.to_thread(_read_control_plane, data_dir))
                 await stage.set_up()
                 _print(f"created {stage.created_text()} {scenario.name}", quiet=quiet)
                 await _wait_until_ready(stage)
@@ -114,12 +114,12 @@ async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story
                 await scenario.end()
 
 
-def _read_plane(data_dir: Path) -> DemoPlane:
+def _read_control_plane(data_dir: Path) -> DemoControlPlane:
     """The address and the credentials of the control plane, from the kubeconfig that it wrote; blocks."""
     config = yaml.safe_load((data_dir / "kubeconfig").read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authorities = base64.b64decode(cluster["certificate-authority-data"])
-    return DemoPlane(data_dir.parent, cluster["server"], user["token"], authorities)
+    return DemoControlPlane(data_dir.parent, cluster["server"], user["token"], authorities)
 
 
 @asynccontextmanager

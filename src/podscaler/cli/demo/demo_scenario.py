@@ -3,7 +3,7 @@
 `web_scenario`, `queue_scenario` and `requests_scenario` are the scenarios; `podscaler.cli.demo.demo` runs one. It
 calls, in order: `check`, `start`, `objects` (whose result `podscaler.cli.demo.demo_stage` creates), `begin`, then every
 half second `advance` and the functions that return text, until `is_over`; `end` in any case; then `is_success`, `facts`
-and `fact_line` for the summary.
+and `fact_line` for the summary. A new scenario is a subclass of DemoScenario, and an item of SCENARIOS there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,43 +29,43 @@ they reach the servers of scenarios, which listen on 127.0.0.1, also where `up` 
 
 
 @dataclass(frozen=True, slots=True)
-class DemoPlane:
+class DemoControlPlane:
     """The control plane of the demo, for scenarios with servers of their own.
 
     Attributes:
         folder: a temporary folder that is removed at the end; the data directory is another one.
-        server: the URL of the API server.
+        server_url: of the API server.
         token: the bearer token of the cluster's administrator.
         authorities_pem: the certificate that the API server is verified with.
     """
 
     folder: Path
-    server: str
+    server_url: str
     token: str
     authorities_pem: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class LoadShape:
-    """The load over the demo: nothing, then `rate` for half of the time, then nothing again.
+    """The load over the demo: nothing at first, then `requests_per_s` up to half of the time, then nothing again.
 
     Attributes:
-        seconds: how long the demo may last.
+        duration_s: how long the demo may last.
         requests_per_s: while there is load.
     """
 
-    seconds: float
+    duration_s: float
     requests_per_s: float
 
     @property
     def begins_s(self) -> float:
-        """When the load begins, seconds after the start."""
-        return min(5.0, self.seconds * 0.05)
+        """When the load begins, seconds after the start: after a twentieth of the time, 5 s at most."""
+        return min(5.0, self.duration_s * 0.05)
 
     @property
     def ends_s(self) -> float:
         """When the load ends, seconds after the start."""
-        return self.seconds * 0.5
+        return self.duration_s * 0.5
 
     def rate_at(self, elapsed_s: float) -> float:
         """Requests a second at that time."""
@@ -86,7 +86,7 @@ class DemoScenario:
     def check(self) -> None:
         """Raise UsageError if a program is missing that the scenario needs."""
 
-    async def start(self, plane: DemoPlane) -> None:
+    async def start(self, control_plane: DemoControlPlane) -> None:
         """Start the scenario's own servers (Redis, Prometheus). Raises UsageError if one does not start."""
 
     def objects(self) -> Sequence[Object]:

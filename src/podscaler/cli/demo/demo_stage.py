@@ -39,19 +39,19 @@ class DemoStage:
     def __init__(self, client: Client, scenario: DemoScenario) -> None:
         self._client = client
         self._scenario = scenario
-        self._kinds: list[str] = []
-        self._reported: set[str] = set()
+        self._created_kinds: list[str] = []
+        self._reported_events: set[str] = set()  # uid and count, since an Event may occur again
 
     async def set_up(self) -> None:
         """Create the objects of the scenario. Raises StatusError."""
         for manifest in self._scenario.objects():
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             await self._client.post(COLLECTIONS[kind], msgspec.json.encode(manifest), subject=f"{kind} {name}")
-            self._kinds.append(kind)
+            self._created_kinds.append(kind)
 
     def created_text(self) -> str:
         """The kinds that were created, as part of a sentence; call it after `set_up`."""
-        return f"{', '.join(self._kinds[:-1])} and {self._kinds[-1]}"
+        return f"{', '.join(self._created_kinds[:-1])} and {self._created_kinds[-1]}"
 
     async def is_ready(self) -> bool:
         """Whether a pod is ready. Raises StatusError."""
@@ -60,7 +60,7 @@ class DemoStage:
 
     async def service_url(self) -> str:
         """The Service's address; empty if the scenario has no Service. Raises StatusError."""
-        if "Service" not in self._kinds:
+        if "Service" not in self._created_kinds:
             return ""
         spec = (await self._get_object("Service"))["spec"]
         return f"http://{spec['clusterIP']}:{spec['ports'][0]['port']}/"
@@ -84,9 +84,9 @@ class DemoStage:
         rescales = []
         events = (await self._get(EVENTS))["items"]
         for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
-            identity = event["metadata"]["uid"] + str(event.get("count"))
-            if event.get("reason") == "SuccessfulRescale" and identity not in self._reported:
-                self._reported.add(identity)
+            occurrence = event["metadata"]["uid"] + str(event.get("count"))
+            if event.get("reason") == "SuccessfulRescale" and occurrence not in self._reported_events:
+                self._reported_events.add(occurrence)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
                 rescales.append(DemoRescale(at_s, int(size), reason or NO_REASON))
         return rescales

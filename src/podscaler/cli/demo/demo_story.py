@@ -1,7 +1,7 @@
 """Describes the course of the demo as data, without side effects: views of the state, rescales, and the summary.
 
 `podscaler.cli.demo.demo` collects views and prints lines and the summary; `podscaler.cli.demo.demo_stage` makes the
-views from the API.
+views from the API. A new fact is an attribute of DemoView that `line` prints, or an entry of `summary`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -15,6 +15,7 @@ IN_FLIGHT_MAX = 256
 """How many requests may wait for their responses at the same time."""
 TIMEOUT_S = 10.0
 LATE_MAX_S = 1.0
+"""Requests that are due for longer are not sent, and not counted."""
 SLEEP_MAX_S = 0.1
 """The longest sleep, so that a new rate applies soon."""
 
@@ -65,10 +66,10 @@ class LoadGenerator:
             try:
                 await self._send_in_time(session)
             finally:
-                await self._finish()
+                await self._wait_for_sent()
 
     async def _send_in_time(self, session: aiohttp.ClientSession) -> None:
-        """Send each request when it is due; requests that are later than LATE_MAX_S are skipped."""
+        """Send each request when it is due."""
         due_s = time.monotonic()
         while True:
             now_s = time.monotonic()
@@ -105,7 +106,7 @@ class LoadGenerator:
         else:
             self.outcomes.failed += 1
 
-    async def _finish(self) -> None:
+    async def _wait_for_sent(self) -> None:
         """Wait for the requests that were sent."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=TIMEOUT_S)

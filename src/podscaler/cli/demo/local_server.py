@@ -1,6 +1,7 @@
 """Runs a server program (Redis, Prometheus) for the demo: one process on a free loopback port, with its own folder.
 
-Called by `podscaler.cli.demo.queue_scenario` and `podscaler.cli.demo.requests_scenario`.
+Called by `podscaler.cli.demo.queue_scenario` and `podscaler.cli.demo.requests_scenario`; the scenario of another server
+has its ServerProgram, its arguments and its `is_ready`.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from typing import Any
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.demo import demo_scenario, local_server
-from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario, Object
+from podscaler.cli.demo.demo_scenario import DemoControlPlane, DemoScenario, Object
 from podscaler.cli.demo.demo_story import Story
 from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
 
@@ -67,9 +67,9 @@ class QueueScenario(DemoScenario):
         if importlib.util.find_spec("redis") is None:
             raise UsageError("MetricSources read Redis with its client: pip install 'podscaler[sources]'")
 
-    async def start(self, plane: DemoPlane) -> None:
+    async def start(self, control_plane: DemoControlPlane) -> None:
         """Start Redis. Raises UsageError."""
-        self._server = await local_server.start(PROGRAM, plane.folder / "redis", _arguments, is_ready=_is_ready)
+        self._server = await local_server.start(PROGRAM, control_plane.folder / "redis", _arguments, is_ready=_is_ready)
         self._redis = await RedisConnection.open(self._server.port)
 
     def objects(self) -> Sequence[Object]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 
 from podscaler.cli.demo import demo_scenario, local_server
-from podscaler.cli.demo.demo_scenario import DemoPlane, Object
+from podscaler.cli.demo.demo_scenario import DemoControlPlane, Object
 from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
 from podscaler.cli.demo.web_scenario import HttpScenario
 
@@ -63,15 +63,15 @@ class RequestsScenario(HttpScenario):
         """Raise UsageError if Prometheus is not installed."""
         PROGRAM.path()
 
-    async def start(self, plane: DemoPlane) -> None:
+    async def start(self, control_plane: DemoControlPlane) -> None:
         """Start Prometheus. Raises UsageError."""
-        folder = plane.folder / "prometheus"
+        folder = control_plane.folder / "prometheus"
 
-        def arguments(port: int, folder: Path) -> Sequence[str]:
-            _write_configuration(folder, plane)
+        def make_arguments(port: int, folder: Path) -> Sequence[str]:
+            _write_configuration(folder, control_plane)
             return _arguments(port, folder)
 
-        self._server = await local_server.start(PROGRAM, folder, arguments, is_ready=_is_ready)
+        self._server = await local_server.start(PROGRAM, folder, make_arguments, is_ready=_is_ready)
 
     def objects(self) -> Sequence[Object]:
         """Web servers with a Service, a MetricSource, and an autoscaler: 1 to 10 pods, ten requests a second each."""
@@ -103,14 +103,14 @@ class RequestsScenario(HttpScenario):
             await self._server.end()
 
 
-def _write_configuration(folder: Path, plane: DemoPlane) -> None:
+def _write_configuration(folder: Path, control_plane: DemoControlPlane) -> None:
     """Write the configuration of Prometheus, in JSON, which is YAML, and the files that it names."""
     token, authorities = folder / "token", folder / "ca.crt"
     token.touch(mode=0o600)
-    token.write_text(plane.token, encoding="utf-8")
-    authorities.write_bytes(plane.authorities_pem)
+    token.write_text(control_plane.token, encoding="utf-8")
+    authorities.write_bytes(control_plane.authorities_pem)
     discovery = {
-        "url": f"{plane.server}/podscaler/targets",
+        "url": f"{control_plane.server_url}/podscaler/targets",
         "authorization": {"type": "Bearer", "credentials_file": str(token)},
         "tls_config": {"ca_file": str(authorities)},
         "refresh_interval": SCRAPE_PERIOD,

@@ -88,24 +88,24 @@ class HttpScenario(DemoScenario):
     async def advance(self, story: Story, elapsed_s: float) -> None:
         """Set the rate."""
         del story
-        self._load.requests_per_s = self._shape.rate_at(elapsed_s)
+        self._running_load.requests_per_s = self._shape.rate_at(elapsed_s)
 
     @property
     def is_loaded(self) -> bool:
         """Whether requests are sent."""
-        return self._load.requests_per_s > 0
+        return self._running_load.requests_per_s > 0
 
     def load_text(self) -> str:
         """`load 10.0/s`."""
-        return f"load {self._load.requests_per_s:4.1f}/s"
+        return f"load {self._running_load.requests_per_s:4.1f}/s"
 
     def facts(self) -> Mapping[str, Any]:
         """Requests, and latencies in seconds."""
-        return self._load.facts() if self._web_load is not None else {}
+        return self._running_load.facts() if self._web_load is not None else {}
 
     def fact_line(self) -> str:
         """How many requests were served, and how fast."""
-        return self._load.fact_line() if self._web_load is not None else ""
+        return self._running_load.fact_line() if self._web_load is not None else ""
 
     async def end(self) -> None:
         """End the requests."""
@@ -113,7 +113,7 @@ class HttpScenario(DemoScenario):
             await self._web_load.end()
 
     @property
-    def _load(self) -> WebLoad:
+    def _running_load(self) -> WebLoad:
         assert self._web_load is not None, "the load has begun"
         return self._web_load
 

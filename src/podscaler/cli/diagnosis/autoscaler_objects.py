@@ -1,7 +1,8 @@
 """Reads the objects around one autoscaler: itself, its target, the target's ReplicaSets, and their events.
 
-`podscaler doctor` and `podscaler timeline` read by it what `podscaler explain` does not need. A part that may not or
-cannot be read becomes a note, a sentence; only the autoscaler itself has to be there.
+`podscaler.cli.diagnosis.examination` and `podscaler.cli.diagnosis.cluster_timeline` make a RelatedObjectsReader. A part
+that may not or cannot be read becomes a note, a sentence; only the autoscaler itself has to be there. A further part is
+an attribute of AutoscalerObjects that `read_around` sets by an `attempt`.
 
 Invariant: nothing is written.
 """
@@ -39,7 +40,7 @@ class AutoscalerObjects:
         target: the object that it scales; None if it is not there, or cannot be read (`notes` has the reason).
         replica_sets: those that the target owns.
         events: of the namespace, those about the autoscaler, the target, its ReplicaSets and its pods; in any order.
-        notes: what could not be read, a sentence each.
+        notes: what could not be read, a sentence each; the list of the reader.
     """
 
     autoscaler: JsonObject
@@ -54,7 +55,7 @@ class RelatedObjectsReader:
 
     Args:
         client: of the cluster; it only reads.
-        notes: takes a sentence for each part that cannot be read.
+        notes: gets a sentence for each part that cannot be read.
     """
 
     def __init__(self, client: Client, clock: Clock, notes: list[str]) -> None:
@@ -75,7 +76,7 @@ class RelatedObjectsReader:
             sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
             related.replica_sets = [replica_set for replica_set in sets or () if is_owned(replica_set, related.target)]
         events = await self.attempt("events", lambda: self.read_all("", "v1", meta.namespace, "events"))
-        related.events = list(about(events or (), related))
+        related.events = list(events_about(events or (), related))
         return related
 
     async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
@@ -109,7 +110,7 @@ class RelatedObjectsReader:
         """The resource of the autoscaler's target. Raises StatusError if its kind is not served."""
         reference = autoscaler.wire.spec.scale_target_ref
         group = reference.api_version.rpartition("/")[0]
-        return (await self._discovery.mappings(group, reference.kind))[0]
+        return (await self._discovery.mappings(group, reference.kind))[0]  # of the preferred version
 
     async def _read_target(self, autoscaler: Autoscaler) -> JsonObject:
         """The target of an autoscaler, with its apiVersion and kind. Raises StatusError."""
@@ -133,7 +134,7 @@ def name_of(obj: JsonObject) -> str:
     return str(obj.get("metadata", {}).get("name", ""))
 
 
-def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
+def events_about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
     """The events about the objects that were found, and about pods with their names and a suffix (`web-7d9f`)."""
     objects = [related.autoscaler, *([related.target] if related.target else []), *related.replica_sets]
     kinds_and_names = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}  # items of lists have no kind

@@ -1,23 +1,24 @@
 """Checks whether there is room for maxReplicas: quotas with their use, LimitRanges, and the nodes; pure.
 
 Called by `podscaler.cli.diagnosis.examination`. Each finding is certain, but not every lack of room is found: quotas
-with scopes, node selectors, affinities, taints and the pods that run on the nodes already are not considered.
+with scopes, node selectors, affinities, taints and the pods that run on the nodes already are not considered. A
+further limit is a `_check_` function in the loop of `check`.
 
 Source: the documentation of ResourceQuota and LimitRange.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.api.machinery import quantity
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject, name_of
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.explain import wording
 from podscaler.lint.model.workloads import Workload
 
 ONE_POD_MILLI = 1000
-_POD_COUNTS = ("pods", "count/pods")
+_POD_COUNT_RESOURCES = ("pods", "count/pods")
 """The resources of a ResourceQuota that count pods."""
 
 
@@ -45,7 +46,7 @@ class CapacityFacts:
     nodes: Sequence[JsonObject] | None
 
 
-def check(facts: CapacityFacts) -> Checked:
+def check(facts: CapacityFacts) -> CheckResult:
     """The room in quotas, LimitRanges and on nodes for the pods that are missing to maxReplicas."""
     lines = [("now", f"{facts.replicas} of at most {wording.count(facts.max_replicas, 'replica')}")]
     findings: list[DoctorFinding] = []
@@ -53,25 +54,30 @@ def check(facts: CapacityFacts) -> Checked:
         lines.append(("", "the requests of a pod are not known"))
     else:
         for check_part in (_check_quotas, _check_limit_ranges, _check_nodes):
-            for label, description, finding in check_part(facts, facts.workload):
-                lines.append((label, description))
-                findings += [finding] if finding is not None else []
-    return Checked(section("Capacity", lines), tuple(findings))
+            for checked_line in check_part(facts, facts.workload):
+                lines.append((checked_line.label, checked_line.text))
+                if checked_line.finding is not None:
+                    findings.append(checked_line.finding)
+    return CheckResult(section("Capacity", lines), tuple(findings))
 
 
-_CheckedLine = tuple[str, str, DoctorFinding | None]
-"""The label and the text of a line, and the finding about it."""
+class _CheckedLine(NamedTuple):
+    """A line of the section; `finding`: what is wrong about it, None if nothing is."""
+
+    label: str
+    text: str
+    finding: DoctorFinding | None = None
 
 
 def _check_quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedLine]:
     """How many more pods each quota allows, with a finding if that is too few for maxReplicas."""
     if facts.quotas is None:
         return
-    missing = max(facts.max_replicas - facts.replicas, 0)
+    missing_pods = max(facts.max_replicas - facts.replicas, 0)
     for quota in facts.quotas:
         spec = quota.get("spec") or {}
         if spec.get("scopes") or spec.get("scopeSelector"):
-            yield f"quota {name_of(quota)}", "has scopes, and is not considered", None
+            yield _CheckedLine(f"quota {name_of(quota)}", "has scopes, and is not considered")
             continue
         used = (quota.get("status") or {}).get("used") or {}
         for resource, hard in (spec.get("hard") or {}).items():
@@ -80,10 +86,10 @@ def _check_quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Checked
             if room is None:
                 continue
             description = f"{resource}: {used_text} of {hard} used, room for {wording.count(room, 'more pod')}"
-            finding = _quota_finding(facts, quota, resource, room) if room < missing else None
-            yield f"quota {name_of(quota)}", description, finding
+            finding = _quota_finding(facts, quota, resource, room) if room < missing_pods else None
+            yield _CheckedLine(f"quota {name_of(quota)}", description, finding)
     if not facts.quotas:
-        yield "quotas", "none", None
+        yield _CheckedLine("quotas", "none")
 
 
 def _room_in_quota(resource: str, hard: Any, used: Any, workload: Workload) -> int | None:
@@ -97,8 +103,8 @@ def _room_in_quota(resource: str, hard: Any, used: Any, workload: Workload) -> i
 
 
 def _pod_milli(quota_resource: str, workload: Workload) -> int:
-    """What one pod uses of a quota's resource, in thousandths; 0 if it uses nothing that is known."""
-    if quota_resource in _POD_COUNTS:
+    """What one pod uses of a quota's resource, in thousandths; 0 if that is not known, as for pod-level resources."""
+    if quota_resource in _POD_COUNT_RESOURCES:
         return ONE_POD_MILLI
     prefix, _, resource_name = quota_resource.rpartition(".")  # `cpu` means `requests.cpu`
     if prefix not in ("", "requests", "limits") or workload.has_pod_resources:
@@ -130,7 +136,8 @@ def _check_limit(
     """The containers for which a LimitRange allows less than they ask for."""
     for resource, max_quantity in (limit.get("max") or {}).items():
         for container in workload.containers:
-            requested_milli = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
+            limit_milli = container.amount_milli("limits", resource)  # without a limit the request counts
+            requested_milli = limit_milli or container.amount_milli("requests", resource)
             if requested_milli is None or requested_milli <= _milli_or_zero(max_quantity):
                 continue
             amount_text = wording.amount(requested_milli, resource)
@@ -140,11 +147,8 @@ def _check_limit(
             )
             fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
             finding = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
-            yield (
-                f"limit {name_of(limit_range)}",
-                f"{resource} of {container.name}: {amount_text}, allowed {max_quantity}",
-                finding,
-            )
+            description = f"{resource} of {container.name}: {amount_text}, allowed {max_quantity}"
+            yield _CheckedLine(f"limit {name_of(limit_range)}", description, finding)
 
 
 def _check_nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedLine]:
@@ -165,7 +169,7 @@ def _check_nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_CheckedL
         patch = f"kubectl -n {facts.namespace} patch {facts.kubectl_name} --type merge -p "
         fix = f'add nodes, or lower maxReplicas: {patch}\'{{"spec":{{"maxReplicas":{max(room, 1)}}}}}\''
         finding = DoctorFinding(FindingLevel.WARNING, Area.CAPACITY, message, fix)
-    yield "nodes", description, finding
+    yield _CheckedLine("nodes", description, finding)
 
 
 def _is_usable(node: JsonObject) -> bool:

@@ -1,7 +1,8 @@
 """The timeline of an autoscaler of a cluster: what the objects show, then new entries as they happen.
 
 `podscaler.cli.diagnosis.timeline` prints it. New entries come from watches of the autoscaler, its target, ReplicaSets
-and Events, by the Reflectors of the controller. An entry is yielded once, also where an Event occurs again.
+and Events, by the Reflectors of the controller. An entry is yielded once, also where an Event occurs again. A further
+kind of object is watched in FollowedTimeline, and becomes entries in `timeline_entries.of_cluster`.
 """
 
 import asyncio
@@ -58,7 +59,7 @@ async def timelines(
     """
     async with explain_cluster.connected(config, clock, "timeline") as client:
         namespace = request.namespace or config.namespace
-        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings.DEFAULT)
+        autoscalers = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, settings.DEFAULT)
         autoscaler = autoscalers.get_requested(request, namespace)
         reader = RelatedObjectsReader(client, clock, [])
         objects = await reader.read_around(autoscaler)
@@ -133,14 +134,14 @@ class FollowedTimeline:
         self._signal = _ChangeSignal()
         self._reflectors: list[Reflector[WatchedObject]] = []
         namespace, reference = autoscaler.metadata.namespace, autoscaler.wire.spec.scale_target_ref
-        self._autoscalers = self._watch(self._kind.path(namespace), self._kind.plural, _by_name(self._name))
-        self._replica_sets = self._watch(_path("apps", "v1", namespace, "replicasets"), "replicasets")
-        self._events = self._watch(_path("", "v1", namespace, "events"), "events")
+        self._autoscalers = self._watch(self._kind.path(namespace), self._kind.plural, _name_query(self._name))
+        self._replica_sets = self._watch(_collection_path("apps", "v1", namespace, "replicasets"), "replicasets")
+        self._events = self._watch(_collection_path("", "v1", namespace, "events"), "events")
         self._targets: Cache[WatchedObject] = Cache()
         self._target_kind = reference.kind
         if mapping is not None:
-            path = _path(mapping.group, mapping.version, namespace, mapping.plural)
-            self._targets = self._watch(path, mapping.plural, _by_name(reference.name))
+            path = _collection_path(mapping.group, mapping.version, namespace, mapping.plural)
+            self._targets = self._watch(path, mapping.plural, _name_query(reference.name))
 
     async def entries(self, shown_entries: Sequence[TimelineEntry], from_ns: int) -> AsyncIterator[list[TimelineEntry]]:
         """New entries, in a list for each change, until the autoscaler is deleted; its deletion is the last one.
@@ -177,14 +178,14 @@ class FollowedTimeline:
         if autoscaler is None:
             return None
         target = next(iter(self._targets), None)
-        related = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})
+        related = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})  # items of watched lists have no kind
         if target is not None:
             related.target = {"kind": self._target_kind, **target.obj}
             replica_sets = [cached.obj for cached in self._replica_sets]
             related.replica_sets = [
                 replica_set for replica_set in replica_sets if autoscaler_objects.is_owned(replica_set, related.target)
             ]
-        related.events = list(autoscaler_objects.about([cached.obj for cached in self._events], related))
+        related.events = list(autoscaler_objects.events_about([cached.obj for cached in self._events], related))
         return related
 
     def _watch(self, path: str, subject: str, query: Query = ()) -> Cache[WatchedObject]:
@@ -197,9 +198,9 @@ class FollowedTimeline:
         return cache
 
 
-def _by_name(name: str) -> Query:
+def _name_query(name: str) -> Query:
     return [("fieldSelector", f"metadata.name={name}")]
 
 
-def _path(group: str, version: str, namespace: str, plural: str) -> str:
+def _collection_path(group: str, version: str, namespace: str, plural: str) -> str:
     return urls.group_version(group, version) + urls.path("namespaces", namespace, plural)

@@ -1,7 +1,7 @@
 """`podscaler doctor`: what is wrong with one autoscaler, and what to do about it, the most important first.
 
-`podscaler.cli.main` registers the command; `examination` reads and checks, this module prints. Exit status: 0 healthy,
-1 findings; 2 by `podscaler.cli.main` for wrong use or no cluster.
+`podscaler.cli.main` registers the command; `examination` reads and has the checks, this module prints: a new attribute
+of Examination in `_lines`; JSON has all. Exit status: 0 healthy, 1 findings; 2, by `podscaler.cli.main`, for errors.
 """
 
 import asyncio

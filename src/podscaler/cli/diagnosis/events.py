@@ -1,6 +1,7 @@
 """Reads Kubernetes Events as values, and checks those of an autoscaler.
 
-`podscaler.cli.diagnosis.examination` calls `check`; the timeline and other checks read events and timestamps by it.
+`podscaler.cli.diagnosis.examination` calls `check`; `podscaler.cli.diagnosis.timeline_entries` calls `read`, and other
+checks read timestamps by `instant_ns`. A further reason of events that is a finding goes to _CREATION_FAILURE_REASONS.
 
 Source: core/v1 Event (count, first and last timestamp) and events.k8s.io/v1 (eventTime, series).
 """
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.explain import wording
 
 RECENT_NS = 3600 * NANOSECONDS
@@ -40,11 +41,11 @@ class KubernetesEvent(NamedTuple):
 
 def read(event_objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
     """The events that have a time, oldest first by their last occurrence."""
-    events = [event for event in map(_read_one, event_objects) if event is not None]
+    events = [event for event in map(_read_event, event_objects) if event is not None]
     return sorted(events, key=lambda event: (event.last_at, event.first_at, event.subject, event.reason))
 
 
-def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
+def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> CheckResult:
     """The events of the last hour; pods that cannot be created are a finding for each object that creates them.
 
     Args:
@@ -54,7 +55,7 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
     """
     recent = [event for event in events if now_ns - event.last_at < RECENT_NS]
     newest = recent[::-1][:SHOWN_EVENTS_MAX]
-    lines = [(wording.age(event.last_at, now_ns), _text(event)) for event in newest]
+    lines = [(wording.age(event.last_at, now_ns), _event_text(event)) for event in newest]
     if len(recent) > len(newest):
         lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
     latest_failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURE_REASONS}
@@ -64,21 +65,21 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
         message = f"{failure.subject} could not create pods {age}: {failure.message}"
         fix = f"kubectl -n {namespace} describe {failure.subject.lower()}"
         findings.append(DoctorFinding(FindingLevel.ERROR, Area.EVENTS, message, fix))
-    return Checked(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
+    return CheckResult(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
 
 
-def _text(event: KubernetesEvent) -> str:
+def _event_text(event: KubernetesEvent) -> str:
     times = f" ({event.times} times)" if event.times > 1 else ""
     return f"{event.type} {event.reason} {event.subject}{times}: {event.message}"
 
 
-def _read_one(event_object: JsonObject) -> KubernetesEvent | None:
+def _read_event(event_object: JsonObject) -> KubernetesEvent | None:
     """The event; None if it has no time."""
     series, involved = event_object.get("series") or {}, event_object.get("involvedObject") or {}
-    first_at = _first_time(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))
+    first_at = _first_instant_ns(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))
     last_at = (
-        _first_time(series, ("lastObservedTime",))
-        or _first_time(event_object, ("lastTimestamp", "eventTime"))
+        _first_instant_ns(series, ("lastObservedTime",))
+        or _first_instant_ns(event_object, ("lastTimestamp", "eventTime"))
         or first_at
     )
     if last_at is None:
@@ -94,7 +95,7 @@ def _read_one(event_object: JsonObject) -> KubernetesEvent | None:
     )
 
 
-def _first_time(obj: JsonObject, names: Sequence[str]) -> int | None:
+def _first_instant_ns(obj: JsonObject, names: Sequence[str]) -> int | None:
     """The time in the first of these fields that has a readable one, in ns since the epoch; None if none has."""
     return next((found_ns for name in names if (found_ns := instant_ns(obj.get(name))) is not None), None)
 

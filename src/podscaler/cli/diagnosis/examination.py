@@ -15,11 +15,11 @@ from podscaler.base.errors import StatusError
 from podscaler.cli.diagnosis import capacity_checks, events, findings, metric_checks, pod_checks, scale_writers
 from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader, name_of
 from podscaler.cli.diagnosis.capacity_checks import CapacityFacts
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
 from podscaler.cli.explain import explain_autoscalers, explain_cluster
 from podscaler.cli.explain.assumed_controller import AssumedController, SettingsFinder
-from podscaler.cli.explain.explain_cluster import AutoscalerExplainer, Neighbourhood
+from podscaler.cli.explain.explain_cluster import AutoscalerExplainer, NamespaceCache
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.lint import cluster_reader
@@ -44,6 +44,16 @@ from podscaler.observe.health import Health, HealthSeverity, HealthState
 
 UNSYNCED_NS = 60 * NANOSECONDS
 """A spec that no controller has synced for so long is a finding."""
+_METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
+"""States that a failing metric causes."""
+_METRIC_TYPES = frozenset(served_metrics.GROUPS)
+_NO_CONTROLLER_FIX = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
+_LEVEL_BY_HEALTH = {
+    HealthSeverity.FINE: FindingLevel.NOTE,
+    HealthSeverity.NOTABLE: FindingLevel.NOTE,
+    HealthSeverity.LIMITED: FindingLevel.WARNING,
+    HealthSeverity.BROKEN: FindingLevel.ERROR,
+}
 _LEVEL_BY_LINT_SEVERITY = {
     Severity.ERROR: FindingLevel.ERROR,
     Severity.WARNING: FindingLevel.WARNING,
@@ -137,16 +147,16 @@ async def examine(config: Config, request: ExplainRequest, controller: AssumedCo
     async with explain_cluster.connected(config, clock, "doctor") as client:
         namespace = request.namespace or config.namespace
         settings = controller.settings.decision
-        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings)
+        autoscalers = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, settings)
         autoscaler = autoscalers.get_requested(request, namespace)
-        write = autoscalers.writes.get(autoscaler.metadata.uid)
+        write = autoscalers.find_status_write(autoscaler)
         notes: list[str] = []
         async with explain_cluster.open_cluster(client, controller, clock) as cluster:
             queries = QueryRecorder(cluster.metrics, clock)
             effective = await SettingsFinder(client, controller).find(write)
             recording_cluster = replace(cluster, metrics=queries)
-            neighbourhood = Neighbourhood(recording_cluster, autoscalers)
-            explainer = AutoscalerExplainer(recording_cluster, neighbourhood, effective)
+            namespace_cache = NamespaceCache(recording_cluster, autoscalers)
+            explainer = AutoscalerExplainer(recording_cluster, namespace_cache, effective)
             explain_result = await _explain(explainer, request, autoscaler, notes)
         reader = RelatedObjectsReader(client, clock, notes)
         objects = await reader.read_around(autoscaler)
@@ -180,7 +190,7 @@ async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client
     facts.api_services = await reader.attempt("APIServices", lambda: reader.read_all(group, "v1", "", "apiservices"))
     facts.nodes = await reader.attempt("nodes", lambda: reader.read_all("", "v1", "", "nodes"))
     facts.snapshot = await reader.attempt(
-        "objects for lint", lambda: cluster_reader.read_with(client, [namespace], [], clock)
+        "objects for lint", lambda: cluster_reader.read_with_client(client, [namespace], [], clock)
     )
     reader.notes += facts.snapshot.notes if facts.snapshot is not None else []
 
@@ -188,56 +198,59 @@ async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client
 def _examination_of(facts: _Facts, now_ns: int) -> Examination:
     """The results of all checks of what was read."""
     meta = facts.autoscaler.metadata
-    state = health.of(facts.autoscaler.wire)
+    health_now = health.of(facts.autoscaler.wire)
     found_events = events.read(facts.objects.events)
     last_scale_ns = events.instant_ns(facts.autoscaler.wire.status.last_scale_time)
-    other_checks = [
+    other_results = [
         metric_checks.check(_metric_facts(facts), now_ns),
         pod_checks.check(facts.pods, _utilized_resources(facts.autoscaler), now_ns),
         scale_writers.check(facts.objects.target, facts.status_manager, last_scale_ns, now_ns),
         capacity_checks.check(_capacity_facts(facts)),
         events.check(found_events, now_ns, meta.namespace),
     ]
-    other_findings = [finding for check in other_checks for finding in check.findings]
-    state_check = _check_state(facts, state, other_findings, now_ns)
-    checked_findings = [*state_check.findings, *other_findings]
+    other_findings = [finding for check_result in other_results for finding in check_result.findings]
+    state_result = _check_state(facts, health_now, other_findings, now_ns)
+    checked_findings = [*state_result.findings, *other_findings]
     lint_findings = _lint_findings(facts, {finding.area for finding in checked_findings})
     return Examination(
         autoscaler="/".join(facts.autoscaler.key),
         now=now_ns,
-        state=state.state.value,
-        severity=int(state.severity),
-        reason=state.reason,
+        state=health_now.state.value,
+        severity=int(health_now.severity),
+        reason=health_now.reason,
         summary=facts.explain_result.explanation.summary if facts.explain_result is not None else "",
         findings=findings.ordered([*checked_findings, *lint_findings]),
-        sections=tuple([check.section for check in (state_check, *other_checks)]),
+        sections=tuple([check_result.section for check_result in (state_result, *other_results)]),
         notes=tuple(dict.fromkeys(facts.objects.notes)),
     )
 
 
-def _check_state(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> Checked:
+def _check_state(
+    facts: _Facts, health_now: Health, other_findings: Sequence[DoctorFinding], now_ns: int
+) -> CheckResult:
     """The state of the autoscaler and of its controller; `other_findings` are those of the other checks."""
-    duration = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
-    lines = [("state", f"{state.state}{duration}")]
-    if state.reason:
-        lines.append(("reason", state.reason))
+    duration = "" if health_now.since_ns is None else f", for {wording.span(max(now_ns - health_now.since_ns, 0))}"
+    lines = [("state", f"{health_now.state}{duration}")]
+    if health_now.reason:
+        lines.append(("reason", health_now.reason))
     if facts.manager is not None and facts.manager.section is not None:
         lines += [(line.label, line.text) for line in facts.manager.section.lines]
-    return Checked(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
+    return CheckResult(section("State", lines), tuple(_state_findings(facts, health_now, other_findings, now_ns)))
 
 
 def _state_findings(
-    facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int
+    facts: _Facts, health_now: Health, other_findings: Sequence[DoctorFinding], now_ns: int
 ) -> Iterator[DoctorFinding]:
     """The findings about the state; a state that a finding about metrics explains is left out."""
     has_metric_error = any(
         finding.area is Area.METRICS and finding.level is FindingLevel.ERROR for finding in other_findings
     )
-    is_explained = state.state in _METRIC_STATES and has_metric_error
-    if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
-        level = _LEVEL_BY_HEALTH[state.severity]
-        yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
-    yield from _unsynced(facts, now_ns)
+    is_explained = health_now.state in _METRIC_STATES and has_metric_error
+    if not is_explained and (health_now.is_problem or health_now.state is HealthState.DISABLED):
+        level = _LEVEL_BY_HEALTH[health_now.severity]
+        message = f"{health_now.state}: {health_now.reason}"
+        yield DoctorFinding(level, Area.STATE, message, _state_fix(facts, health_now))
+    yield from _unsynced_findings(facts, now_ns)
     lease = facts.manager.lease if facts.manager is not None else None
     if lease is not None and not lease.is_live and facts.status_manager.startswith(installation.MANAGER):
         message = f"nobody holds the Lease {lease.name} of the controller that wrote the status"
@@ -245,33 +258,25 @@ def _state_findings(
         yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
 
 
-_METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
-_LEVEL_BY_HEALTH = {
-    HealthSeverity.FINE: FindingLevel.NOTE,
-    HealthSeverity.NOTABLE: FindingLevel.NOTE,
-    HealthSeverity.LIMITED: FindingLevel.WARNING,
-    HealthSeverity.BROKEN: FindingLevel.ERROR,
-}
-
-
-def _state_fix(facts: _Facts, state: Health) -> str:
+def _state_fix(facts: _Facts, health_now: Health) -> str:
     """What to do about the state: a command or a sentence; empty if nothing is known."""
     namespace, spec = facts.autoscaler.metadata.namespace, facts.autoscaler.wire.spec
     reference = spec.scale_target_ref
     explanation = facts.explain_result.explanation if facts.explain_result is not None else None
-    if state.state is HealthState.AT_MAXIMUM:
+    if health_now.state is HealthState.AT_MAXIMUM:
         desired_replicas = explanation.verdict.wanted if explanation is not None else None
         raised_maximum = max(desired_replicas or 0, spec.max_replicas + 1)
         patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
         return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{raised_maximum}}}}}\''
-    if state.state is HealthState.DISABLED:
+    if health_now.state is HealthState.DISABLED:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
-    if state.state is HealthState.UNKNOWN:
-        return "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
-    return advice.for_error(state.reason) or next(iter(explanation.advice if explanation is not None else ()), "")
+    if health_now.state is HealthState.UNKNOWN:
+        return _NO_CONTROLLER_FIX
+    advice_texts = explanation.advice if explanation is not None else ()
+    return advice.for_error(health_now.reason) or next(iter(advice_texts), "")
 
 
-def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
+def _unsynced_findings(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     """A finding if the spec is older than UNSYNCED_NS and not synced; none where the object does not show that."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
@@ -283,24 +288,20 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     if now_ns - written_at_ns < UNSYNCED_NS:
         return
     message = f"no controller has looked at the spec that was written {wording.age(written_at_ns, now_ns)}"
-    fix = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
-    yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
+    yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, _NO_CONTROLLER_FIX)
 
 
 def _metric_facts(facts: _Facts) -> MetricFacts:
     """The facts for `metric_checks.check`; external metrics of MetricSources need no APIService."""
     trace = facts.trace
     metrics = facts.autoscaler.wire.spec.metrics or ()
-    metric_types = [metric.type for metric in metrics if metric.type in _KNOWN_TYPES]
+    metric_types = [metric.type for metric in metrics if metric.type in _METRIC_TYPES]
     groups = list(dict.fromkeys(served_metrics.GROUPS[metric_type] for metric_type in metric_types))
     if trace is not None and any(step.query for step in trace.metrics):  # a query that a MetricSource names
         groups = [group for group in groups if group != served_metrics.EXTERNAL]
     listed = facts.api_services
-    api_services = {} if listed is None else {group: _find_api_service(listed, group) for group in groups}
-    return MetricFacts(trace, facts.queries.queries, api_services)
-
-
-_KNOWN_TYPES = frozenset(served_metrics.GROUPS)
+    by_group = {} if listed is None else {group: _find_api_service(listed, group) for group in groups}
+    return MetricFacts(trace, facts.queries.queries, by_group)
 
 
 def _find_api_service(api_services: Sequence[JsonObject], group: str) -> JsonObject | None:
@@ -323,14 +324,14 @@ def _capacity_facts(facts: _Facts) -> CapacityFacts:
         kubectl_name=facts.kubectl_name,
         replicas=facts.autoscaler.wire.status.current_replicas if replicas is None else replicas,
         max_replicas=facts.autoscaler.wire.spec.max_replicas,
-        workload=_workload(facts),
-        quotas=_listed(facts, "ResourceQuota"),
-        limit_ranges=_listed(facts, "LimitRange"),
+        workload=_find_workload(facts),
+        quotas=_find_listed(facts, "ResourceQuota"),
+        limit_ranges=_find_listed(facts, "LimitRange"),
         nodes=facts.nodes,
     )
 
 
-def _workload(facts: _Facts) -> Workload | None:
+def _find_workload(facts: _Facts) -> Workload | None:
     """The target with its pod template as the linter reads it; None if that is not known."""
     if facts.snapshot is None:
         return None
@@ -341,7 +342,7 @@ def _workload(facts: _Facts) -> Workload | None:
     return None
 
 
-def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
+def _find_listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
     """The objects of a kind of the core group that the linter read; None if they may not be listed."""
     if facts.snapshot is None or ("", kind.lower()) not in facts.snapshot.listed:
         return None

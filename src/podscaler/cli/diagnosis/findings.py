@@ -2,7 +2,8 @@
 
 Made by the checks (`metric_checks`, `pod_checks`, `scale_writers`, `capacity_checks`, `events`), which are pure
 functions of what was read; `podscaler.cli.diagnosis.examination` calls them and sorts the findings,
-`podscaler.cli.diagnosis.doctor` prints them. Sections have the form of those of `podscaler explain`.
+`podscaler.cli.diagnosis.doctor` prints them. Sections have the form of those of `podscaler explain`. A new check has an
+Area at its place in the order.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ class DoctorFinding(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """The result of one check: its section of facts, and its findings in any order."""
 
     section: Section

@@ -1,8 +1,9 @@
 """`podscaler list`: the autoscalers of a cluster, each with its state in a word, its replicas and its metrics.
 
-Everything is computed from the specs and statuses of the objects, so that it works with any controller. The states
-are those of `podscaler.observe.health`; the objects are read as for `podscaler explain`. A new column: an attribute of
-ListedAutoscaler (a field of the JSON output) that `row_of` sets, and a name and a cell in `_Table` (docs/list.md).
+`podscaler.cli.main` registers the command. Everything is computed from specs and statuses, so that it works with any
+controller. The states are those of `podscaler.observe.health`; the objects are read as for `podscaler explain`. A new
+column: an attribute of ListedAutoscaler (a field of the JSON output) that `row_of` sets, and a name and a cell in
+`_Table` (docs/list.md).
 """
 
 import asyncio
@@ -133,14 +134,13 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
 
     async with explain_cluster.connected(config, clock, "list") as client:
         try:
-            read_autoscalers = await explain_autoscalers.read(client, namespace, None, settings.DEFAULT)
+            listed = await explain_autoscalers.read_autoscalers(client, namespace, None, settings.DEFAULT)
         except StatusError as error:
             if error.code != 403:
                 raise
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
-        writes = read_autoscalers.writes
-        rows = [row_of(autoscaler, writes.get(autoscaler.metadata.uid)) for autoscaler in read_autoscalers.all_of(None)]
+        rows = [row_of(autoscaler, listed.find_status_write(autoscaler)) for autoscaler in listed.all_of(None)]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 
@@ -148,28 +148,28 @@ def row_of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscale
     """The row of an autoscaler; `write`: the last write of its status, None if it is not known."""
     wire = autoscaler.wire
     status, spec = wire.status, wire.spec
-    state = health.of(wire)
-    is_reported = bool(status.conditions)
+    health_now = health.of(wire)
+    is_reported, is_broken = bool(status.conditions), health_now.severity >= health.HealthSeverity.BROKEN
     return ListedAutoscaler(
         namespace=wire.metadata.namespace,
         name=wire.metadata.name,
         kind=autoscaler.kind.kind,
-        state=state.state.value,
-        severity=int(state.severity),
-        reason=state.reason,
+        state=health_now.state.value,
+        severity=int(health_now.severity),
+        reason=health_now.reason,
         target=f"{spec.scale_target_ref.kind}/{spec.scale_target_ref.name}",
         replicas=status.current_replicas if is_reported else None,
-        desired=status.desired_replicas if is_reported and state.severity < health.HealthSeverity.BROKEN else None,
+        desired=status.desired_replicas if is_reported and not is_broken else None,
         min=1 if spec.min_replicas is None else spec.min_replicas,
         max=spec.max_replicas,
-        metrics=tuple(_metrics(autoscaler)),
+        metrics=tuple(_listed_metrics(autoscaler)),
         last_scale_at=_milliseconds(status.last_scale_time),
-        since=None if state.since_ns is None else state.since_ns // MILLISECOND_NS,
+        since=None if health_now.since_ns is None else health_now.since_ns // MILLISECOND_NS,
         decided_by=write.manager if write is not None else "",
     )
 
 
-def _metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
+def _listed_metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
     """Each metric of the spec with its value in the status, which has the metrics in the same order."""
     current: list[dict[str, Any]] = msgspec.to_builtins(autoscaler.wire.status.current_metrics or ())
     for index, spec in enumerate(autoscaler.wire.spec.metrics or ()):
@@ -229,7 +229,7 @@ class _Table:
     def header(self) -> list[str]:
         """The names of the columns."""
         names = ["NAME", "STATE", "REPLICAS", "DESIRED", "MIN", "MAX", "TARGETS", "SINCE"]
-        return self._row("NAMESPACE", names, ["REFERENCE", "DECIDED BY"], "REASON")
+        return self._shown_cells("NAMESPACE", names, ["REFERENCE", "DECIDED BY"], "REASON")
 
     def cells(self, row: ListedAutoscaler, now_ns: int) -> list[str]:
         """The cells of a row."""
@@ -246,14 +246,14 @@ class _Table:
             targets,
             _age_text(row.since, now_ns),
         ]
-        return self._row(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
+        return self._shown_cells(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
 
-    def _row(self, namespace: str, cells: list[str], wide: list[str], reason: str) -> list[str]:
+    def _shown_cells(self, namespace: str, cells: list[str], wide_cells: list[str], reason: str) -> list[str]:
         """A row with those of its optional cells that the table shows."""
         return [
             *([namespace] if self._has_namespace else []),
             *cells,
-            *(wide if self._is_wide else []),
+            *(wide_cells if self._is_wide else []),
             *([reason] if self._has_reason else []),
         ]
 

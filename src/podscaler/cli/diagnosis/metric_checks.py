@@ -1,7 +1,8 @@
 """Checks the metrics of an autoscaler: the API behind each, whether it answers, and how old its values are.
 
 `podscaler.cli.diagnosis.examination` wraps the metrics source of `podscaler explain` in a QueryRecorder, so that the
-queries are those of the controller and each is sent once, and calls `check`, which is pure.
+queries are those of the controller and each is sent once, and calls `check`, which is pure. A new kind of query needs
+its API group in `group_of`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import StatusError
 from podscaler.cli.diagnosis import events
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.core.model.trace import Group, MetricStep, PerPod, PodRule, Trace
 from podscaler.explain import advice, metric_words, wording
 from podscaler.lint.rules import served_metrics
@@ -111,7 +112,7 @@ class MetricFacts:
         return frozenset(group for group, api_service in self.api_services.items() if api_service is None) - responding
 
 
-def check(facts: MetricFacts, now_ns: int) -> Checked:
+def check(facts: MetricFacts, now_ns: int) -> CheckResult:
     """The state of each metric, of the APIs behind them, and the ages of the values.
 
     The failure of a metric whose API nothing serves is one finding, about the API.
@@ -129,9 +130,9 @@ def check(facts: MetricFacts, now_ns: int) -> Checked:
         elif group in facts.unserved_groups:
             findings.append(_unserved_finding(group))
     for recorded_query in facts.queries:
-        lines.append((_query_name(recorded_query.query), _query_text(recorded_query, now_ns)))
+        lines.append((f"query of {_query_subject(recorded_query.query)}", _query_text(recorded_query, now_ns)))
         findings += _age_findings(recorded_query, now_ns)
-    return Checked(section("Metrics", lines or [("", "none was asked for")]), tuple(findings))
+    return CheckResult(section("Metrics", lines or [("", "none was asked for")]), tuple(findings))
 
 
 def _metric_text(step: MetricStep) -> str:
@@ -219,10 +220,10 @@ def _api_service_findings(api_service: JsonObject) -> list[DoctorFinding]:
     return [DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, fix)]
 
 
-def _query_name(query: MetricQuery[Any]) -> str:
-    """The name of a query in sentences: `query of METRIC`."""
-    metric = getattr(query, "metric", "")  # a ResourceMetricsQuery has none: it is about CPU and memory
-    return f"query of {metric or 'the usage of pods'}"
+def _query_subject(query: MetricQuery[Any]) -> str:
+    """What a query asks for, in sentences: the metric's name, or `the usage of pods`."""
+    metric_name: str = getattr(query, "metric", "")  # a ResourceMetricsQuery has none: it is about CPU and memory
+    return metric_name or "the usage of pods"
 
 
 def _query_text(query: RecordedQuery, now_ns: int) -> str:
@@ -239,9 +240,9 @@ def _query_text(query: RecordedQuery, now_ns: int) -> str:
         return f"answered in {duration_text}: {count}, without time"
     newest, oldest = wording.age(max(instants_ns), now_ns), wording.age(min(instants_ns), now_ns)
     span = newest if newest == oldest else f"{newest} to {oldest}"
-    windows = sorted({window_ns for window_ns in _windows_ns(query) if window_ns})
-    window = f", averages over {wording.span(windows[-1])}" if windows else ""
-    return f"answered in {duration_text}: {count}, {span}{window}"
+    longest_window_ns = max(_windows_ns(query))
+    window_text = f", averages over {wording.span(longest_window_ns)}" if longest_window_ns else ""
+    return f"answered in {duration_text}: {count}, {span}{window_text}"
 
 
 def _instants_ns(query: RecordedQuery) -> list[int]:
@@ -273,7 +274,7 @@ def _age_findings(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
     if not instants_ns:
         return []
     oldest, newest = min(instants_ns), max(instants_ns)
-    subject = _query_name(query.query).removeprefix("query of ")
+    subject = _query_subject(query.query)
     if newest > now_ns + AHEAD_NS:
         lead_text = wording.span(newest - now_ns)
         message = f"values of {subject} are {lead_text} in the future by this machine's clock"

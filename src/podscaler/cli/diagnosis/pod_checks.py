@@ -1,29 +1,38 @@
 """Checks the pods of an autoscaler's target: pending, crashing, not ready, without requests; pure.
 
 Called by `podscaler.cli.diagnosis.examination`. The state of a pod is the word that `kubectl get pods` prints. Pods
-with the same state and trouble are one finding, which names some of them.
+with the same state and trouble are one finding, which names some of them. A new kind of trouble: a case in `_trouble`.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from podscaler.api.kinds.pods import pod_table
 from podscaler.base.clock import NANOSECONDS
 from podscaler.cli.diagnosis import events
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject, name_of
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.explain import wording
 
 STARTING_NS = 60 * NANOSECONDS
-"""A pod that is not ready for so long after its start is no finding."""
+"""A pod that is not ready, or not running, is no finding for so long after its start or creation."""
 SHOWN_PODS_MAX = 3
 _HEALTHY_STATES = frozenset({"Running", "Completed", "Succeeded", "Terminating"})
 _STATES_WITH_LOGS = frozenset({"CrashLoopBackOff", "Error", "OOMKilled", "StartError", "ContainerStatusUnknown"})
 """States whose finding advises to read the logs of the previous container."""
+_MEMORY_KILL = "was killed for memory"
+"""In the trouble of a pod with such a container; its finding gives other advice."""
 
 
-def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: int) -> Checked:
+class _MissingRequest(NamedTuple):
+    """A resource that a container does not request, and a sentence about the container and its pods."""
+
+    resource: str
+    sentence: str
+
+
+def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: int) -> CheckResult:
     """The states of the pods.
 
     Args:
@@ -32,7 +41,7 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
         now_ns: since the epoch.
     """
     if not pods:
-        return Checked(section("Pods", [("", "not known" if pods is None else "none")]))
+        return CheckResult(section("Pods", [("", "not known" if pods is None else "none")]))
     by_trouble: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
     counts: dict[str, int] = defaultdict(int)
     for pod in pods:
@@ -42,11 +51,11 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
             by_trouble[state, trouble].append(pod)
     lines = [("pods", ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))]
     lines += [(state, f"{_names(affected)}: {trouble}") for (state, trouble), affected in by_trouble.items()]
-    missing_requests = list(_without_requests(pods, resources))
-    lines += [("requests", sentence) for sentence in missing_requests]
+    missing_requests = list(_missing_requests(pods, resources))
+    lines += [("requests", missing_request.sentence) for missing_request in missing_requests]
     findings = [_trouble_finding(state, trouble, affected) for (state, trouble), affected in by_trouble.items()]
-    findings += [_request_finding(sentence) for sentence in missing_requests]
-    return Checked(section("Pods", lines), tuple(findings))
+    findings += map(_request_finding, missing_requests)
+    return CheckResult(section("Pods", lines), tuple(findings))
 
 
 def _state(pod: JsonObject, now_ns: int) -> str:
@@ -101,7 +110,7 @@ def _memory_kill(pod: JsonObject, now_ns: int, *, separator: str = "") -> str:
         ended = (container.get("lastState") or {}).get("terminated") or {}
         ended_ns = events.instant_ns(ended.get("finishedAt"))
         if ended.get("reason") == "OOMKilled" and ended_ns is not None and now_ns - ended_ns < events.RECENT_NS:
-            return f"{separator}container {container.get('name')} was killed for memory {wording.age(ended_ns, now_ns)}"
+            return f"{separator}container {container.get('name')} {_MEMORY_KILL} {wording.age(ended_ns, now_ns)}"
     return ""
 
 
@@ -117,7 +126,7 @@ def _condition(pod: JsonObject, condition_type: str) -> Mapping[str, Any]:
     return next((condition for condition in conditions if condition.get("type") == condition_type), {})
 
 
-def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[str]:
+def _missing_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[_MissingRequest]:
     """For each resource and container without its request: `container main of web-1, ... requests no cpu`."""
     for resource in dict.fromkeys(resources):
         by_container: dict[str, list[JsonObject]] = defaultdict(list)
@@ -131,17 +140,17 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
                 if resource not in ((container.get("resources") or {}).get("requests") or {}):
                     by_container[str(container.get("name"))].append(pod)
         for name, pods_without in by_container.items():
-            yield f"container {name} of {_names(pods_without)} requests no {resource}"
+            sentence = f"container {name} of {_names(pods_without)} requests no {resource}"
+            yield _MissingRequest(resource, sentence)
 
 
-def _request_finding(sentence: str) -> DoctorFinding:
-    """The finding for a container without request; `sentence` is one of `_without_requests`."""
-    resource = sentence.rpartition(" ")[2]
+def _request_finding(missing_request: _MissingRequest) -> DoctorFinding:
+    """The finding for a container without request."""
     return DoctorFinding(
         FindingLevel.ERROR,
         Area.PODS,
-        f"{sentence}, so that its utilization is not known",
-        f"set resources.requests.{resource} of this container in the target's pod template",
+        f"{missing_request.sentence}, so that its utilization is not known",
+        f"set resources.requests.{missing_request.resource} of this container in the target's pod template",
     )
 
 
@@ -149,9 +158,10 @@ def _trouble_finding(state: str, trouble: str, pods: Sequence[JsonObject]) -> Do
     """The finding for pods that have the same state and trouble, with the command that shows more."""
     first_pod, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
     command = f"kubectl -n {namespace} describe pod {name_of(first_pod)}"
-    if state in _STATES_WITH_LOGS or "killed for memory" in trouble:
+    is_memory_kill = _MEMORY_KILL in trouble
+    if state in _STATES_WITH_LOGS or is_memory_kill:
         command = f"kubectl -n {namespace} logs {name_of(first_pod)} --all-containers --previous"
-    if "killed for memory" in trouble:
+    if is_memory_kill:
         command = f"raise the memory limit of that container, or find the leak: {command}"
     level = FindingLevel.WARNING if state in ("Ready", "NotReady") else FindingLevel.ERROR
     subject = wording.count(len(pods), "pod")

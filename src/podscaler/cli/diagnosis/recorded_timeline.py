@@ -2,13 +2,15 @@
 
 Called by `podscaler.cli.diagnosis.timeline` for `--recording`. All syncs are decided again, as in a replay. A folder is
 read file by file in the order of the first syncs, so that a recording and its rotated files (`web.1.jsonl.gz`) are one
-timeline. What counts as the same outcome is in `_is_same`, the plot in `plot`.
+timeline. What counts as the same outcome is in `_is_same_outcome`, the plot in `plot`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from podscaler.api.machinery import instants
 from podscaler.api.typed import recording
@@ -63,17 +65,17 @@ class RecordedTrack:
         """Add the decision of the next sync: extend the latest entry if the outcome is the same, else add an entry."""
         outcome = verdict.of(decision.trace)
         self.points.append(ReplicaPoint(at_ns, outcome.current, outcome.wanted))
-        if self._latest_outcome is not None and _is_same(self._latest_outcome, outcome):
+        if self._latest_outcome is not None and _is_same_outcome(self._latest_outcome, outcome):
             self.entries[-1] = _extended(self.entries[-1], at_ns)
             return
         if self.entries:  # the outcome before lasted until this sync, which does not count as one of its times
-            self.entries[-1] = _extended(self.entries[-1], at_ns, times=0)
+            self.entries[-1] = _extended(self.entries[-1], at_ns, added_times=0)
         self._latest_outcome = outcome
         summary = explained.of_decision(decision).summary
         self.entries.append(TimelineEntry(at_ns, EntryKind.DECISION, self.autoscaler, summary))
 
 
-def _is_same(earlier: Verdict, later: Verdict) -> bool:
+def _is_same_outcome(earlier: Verdict, later: Verdict) -> bool:
     """Whether two decisions had the same outcome, so that they are one entry."""
     return (
         earlier.ending == later.ending
@@ -83,9 +85,9 @@ def _is_same(earlier: Verdict, later: Verdict) -> bool:
     )
 
 
-def _extended(entry: TimelineEntry, until_ns: int, times: int = 1) -> TimelineEntry:
-    """The entry, which lasts until `until_ns` and was seen `times` more often."""
-    return TimelineEntry(entry.at, entry.kind, entry.subject, entry.text, until_ns, entry.times + times)
+def _extended(entry: TimelineEntry, until_ns: int, added_times: int = 1) -> TimelineEntry:
+    """The entry, which lasts until `until_ns` and was seen `added_times` more often."""
+    return msgspec.structs.replace(entry, until=until_ns, times=entry.times + added_times)
 
 
 def read(path: str, request: ExplainRequest) -> RecordedTrack:
@@ -98,7 +100,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     Raises UsageError if a file cannot be read, or no autoscaler is meant, or several are.
     """
     tracks: dict[str, RecordedTrack] = {}
-    for file_path in _files(path):
+    for file_path in _list_files(path):
         _read_file(file_path, tracks)
     matching = [track for key, track in tracks.items() if request.matches(key)]
     if len(matching) == 1:
@@ -111,9 +113,9 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     )
 
 
-def _files(path: str) -> list[str]:
+def _list_files(path: str) -> list[str]:
     """The files of a folder in the order of their first syncs; a file alone. Raises UsageError if there is none."""
-    if path == replay_command.STANDARD or not Path(path).is_dir():
+    if path == replay_command.STANDARD_STREAM or not Path(path).is_dir():
         return [path]
     file_paths = [str(file) for file in sorted(Path(path).iterdir()) if file.name.endswith(_SUFFIXES)]
     if not file_paths:
@@ -123,8 +125,8 @@ def _files(path: str) -> list[str]:
 
 def _first_instant_ns(file_path: str) -> int:
     """The instant of the first line after the header; 0 if there is none."""
-    for line in _lines(file_path):
-        if line.strip() and b'"recording"' not in line[:20]:
+    for line in _read_lines(file_path):
+        if line.strip() and b'"recording"' not in line[:20]:  # the header begins with that field
             try:
                 return instants.parse(recording.read_line(line).time)
             except (RecordingError, ValueError):
@@ -132,9 +134,9 @@ def _first_instant_ns(file_path: str) -> int:
     return 0
 
 
-def _lines(file_path: str) -> Iterator[bytes]:
+def _read_lines(file_path: str) -> Iterator[bytes]:
     """The lines of a file; a compressed one that is still being written ends early. Raises UsageError."""
-    with replay_command.reading(file_path) as source:
+    with replay_command.open_input(file_path) as source:
         try:
             yield from replay_command.read_lines(source)
         except EOFError:
@@ -146,7 +148,7 @@ def _lines(file_path: str) -> Iterator[bytes]:
 def _read_file(file_path: str, tracks: dict[str, RecordedTrack]) -> None:
     """Decide the syncs of a recording again, and add them to the track of their autoscaler. Raises UsageError."""
     replay: Replay | None = None
-    for number, line in enumerate(_lines(file_path), 1):
+    for number, line in enumerate(_read_lines(file_path), 1):
         if not line.strip():
             continue
         try:

@@ -2,7 +2,8 @@
 
 `podscaler.cli.diagnosis.examination` calls `check`; it and `podscaler.cli.diagnosis.timeline_entries` read
 `field_writes`. Manifests that set the replicas and other autoscalers of the same target are lint rules (PSL005, PSL008,
-PSL012); this check finds writers that nothing declares, such as `kubectl scale` or a pipeline.
+PSL012); this check finds writers that nothing declares, such as `kubectl scale` or a pipeline. A further controller of
+autoscalers is known by its field manager in `_is_autoscaler`.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from podscaler.cli.diagnosis import events
 from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
-from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.findings import Area, CheckResult, DoctorFinding, FindingLevel, section
 from podscaler.controller.informers.other_controllers import BUILT_IN
 from podscaler.controller.options import installation
 from podscaler.explain import wording
@@ -45,20 +46,25 @@ def field_writes(obj: JsonObject) -> Iterator[FieldWrite]:
         )
 
 
-def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | None, now_ns: int) -> Checked:
+def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | None, now_ns: int) -> CheckResult:
     """The writers of the target's spec.replicas; one that wrote after the autoscaler did is a finding.
 
     Args:
         target: the scaled object; None if it is not known.
         status_manager: the manager that writes the autoscaler's status; empty: not known.
-        last_scale_ns: the autoscaler's last rescale; None if there was none.
+        last_scale_ns: the autoscaler's last rescale, since the epoch; None if there was none.
         now_ns: since the epoch.
     """
     writes = [field_write for field_write in field_writes(target or {}) if field_write.has_replicas]
-    lines = [(write.manager, _text(write, now_ns)) for write in writes]
-    other_writes = [write for write in writes if not _is_autoscaler(write.manager, status_manager)]
-    findings = [_finding(write, last_scale_ns, now_ns) for write in other_writes if _is_after(write, last_scale_ns)]
-    return Checked(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
+    lines = [(write.manager, _write_text(write, now_ns)) for write in writes]
+    findings = []
+    for write in writes:
+        if last_scale_ns is None or write.at_ns is None or _is_autoscaler(write.manager, status_manager):
+            continue
+        if write.at_ns > last_scale_ns:
+            written_text, scaled_text = wording.age(write.at_ns, now_ns), wording.age(last_scale_ns, now_ns)
+            findings.append(_finding(write.manager, written_text, scaled_text))
+    return CheckResult(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
 
 
 def _is_autoscaler(manager: str, status_manager: str) -> bool:
@@ -66,21 +72,17 @@ def _is_autoscaler(manager: str, status_manager: str) -> bool:
     return manager in (BUILT_IN, status_manager) or manager.startswith(installation.MANAGER)
 
 
-def _is_after(write: FieldWrite, last_scale_ns: int | None) -> bool:
-    return last_scale_ns is not None and write.at_ns is not None and write.at_ns > last_scale_ns
-
-
-def _text(write: FieldWrite, now_ns: int) -> str:
+def _write_text(write: FieldWrite, now_ns: int) -> str:
     write_method = f"by {write.operation} of {write.subresource or 'the object'}"
     return write_method if write.at_ns is None else f"{write_method}, {wording.age(write.at_ns, now_ns)}"
 
 
-def _finding(write: FieldWrite, last_scale_ns: int | None, now_ns: int) -> DoctorFinding:
-    """The finding for a manager that wrote the replicas after the autoscaler did."""
-    written, scaled = wording.age(write.at_ns or 0, now_ns), wording.age(last_scale_ns or 0, now_ns)
+def _finding(manager: str, written_text: str, scaled_text: str) -> DoctorFinding:
+    """The finding for a manager that wrote the replicas after the autoscaler did; the texts are their ages."""
     return DoctorFinding(
         FindingLevel.WARNING,
         Area.WRITERS,
-        f"{write.manager} wrote spec.replicas of the target {written}, after the autoscaler's last rescale {scaled}",
-        f"stop {write.manager} from writing spec.replicas: leave it out of its manifest, and do not scale by hand",
+        f"{manager} wrote spec.replicas of the target {written_text}, "
+        f"after the autoscaler's last rescale {scaled_text}",
+        f"stop {manager} from writing spec.replicas: leave it out of its manifest, and do not scale by hand",
     )

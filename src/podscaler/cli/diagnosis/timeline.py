@@ -1,8 +1,8 @@
 """`podscaler timeline`: what happened to an autoscaler, in order: its recorded decisions, or what the cluster shows.
 
 `podscaler.cli.main` registers the command. It reads a recording (`recorded_timeline`) or a cluster
-(`cluster_timeline`), and prints a table or JSON; with `--follow` it goes on with what the watches yield, in JSON an
-entry a line.
+(`cluster_timeline`), and prints a table (`_cells` has the columns) or JSON; with `--follow` it goes on with what the
+watches yield, in JSON an entry a line.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ def command(
     if recording is not None:
         if follow or source["kubeconfig"] or source["context"]:
             raise UsageError("--recording goes with no --follow, --kubeconfig, --context: it reads no cluster")
-        click.echo(_formatted(_read_recording(recording, request, since), output))
+        click.echo(_timeline_text(_read_recording(recording, request, since), output))
         return
     from podscaler.kube.config import locate  # the client takes a while to import
 
@@ -113,11 +113,11 @@ async def _print_cluster(
                 for entry in timeline_part.entries:
                     click.echo(msgspec.json.encode(entry))
             else:
-                click.echo(_formatted(timeline_part, output) if is_first else "\n".join(_rows(timeline_part)))
+                click.echo(_timeline_text(timeline_part, output) if is_first else "\n".join(_rows(timeline_part)))
             is_first = False
 
 
-def _formatted(timeline: "AutoscalerTimeline", output: str) -> str:
+def _timeline_text(timeline: "AutoscalerTimeline", output: str) -> str:
     """The timeline in the output format: `json` or text."""
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(timeline), indent=2).decode()

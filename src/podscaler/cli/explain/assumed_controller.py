@@ -1,7 +1,9 @@
 """Finds the settings and the history with which the controller of a cluster decides, or assumes them.
 
 `podscaler.cli.explain.explain` and `podscaler.cli.diagnosis.doctor` make an AssumedController of their flags;
-`podscaler.cli.explain.explain_cluster` and `podscaler.cli.diagnosis.examination` find the rest in the cluster.
+`podscaler.cli.explain.explain_cluster` and `podscaler.cli.diagnosis.examination` find the rest in the cluster. Another
+place of histories: a HistorySource, which both commands choose; another controller that shows its settings: a branch in
+`SettingsFinder.find`.
 """
 
 import asyncio
@@ -72,9 +74,10 @@ class StoredHistory:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
             return None
-        if stored_history is None and (migrated := handover.find_history(autoscaler.metadata, now_ns)) is not None:
-            return migrated.history
-        return stored_history
+        if stored_history is not None:
+            return stored_history
+        migrated = handover.find_history(autoscaler.metadata, now_ns)
+        return migrated.history if migrated is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +86,16 @@ class AssumedController:
 
     Attributes:
         settings: used where the cluster does not show the controller's own.
-        leases: the namespace of the Leases, and the name of the election.
+        lease_namespace: the namespace of the Leases.
+        election: the name of the election, which is that of the leader's Lease.
         given_flags: the flags of decisions on the command line (values as in recordings); they replace those that the
             controller published.
     """
 
     settings: ControllerSettings
     history: HistorySource
-    leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
+    lease_namespace: str = lease.NAMESPACE
+    election: str = lease.NAME
     given_flags: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -106,7 +111,7 @@ class SettingsFinder:
     def __init__(self, client: Client, controller: AssumedController) -> None:
         self._client = client
         self._controller = controller
-        self._reads: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
+        self._settings_by_source: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
 
     async def find(self, write: StatusWrite | None) -> SettingsWithOrigin:
         """The settings, and where they come from. Raises TransportError; other API errors count as no settings.
@@ -118,13 +123,14 @@ class SettingsFinder:
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.settings_namespace
-            published = await self._once(
+            published = await self._read_once(
                 installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
             )
         elif writer == BUILT_IN:
-            published = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
+            published = await self._read_once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
         else:
             published = None
+        # the settings of an installation with another field manager do not count
         if published is not None and writer in ("", published.manager):
             origin = f"{FLAGS_GIVEN}; the others from {published.origin}" if given_flags else published.origin
             return SettingsWithOrigin(published.decision_with(given_flags), origin)
@@ -132,10 +138,10 @@ class SettingsFinder:
             return SettingsWithOrigin(assumed, FLAGS_GIVEN)
         return SettingsWithOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
 
-    async def _once(
-        self, name: str, request: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
+    async def _read_once(
+        self, source: str, read: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
     ) -> EffectiveSettings | None:
-        """The result of a request, which is sent once for each name."""
-        if name not in self._reads:
-            self._reads[name] = asyncio.ensure_future(request())
-        return await self._reads[name]
+        """The settings of a source, by its name; `read` is called the first time, also of concurrent ones."""
+        if source not in self._settings_by_source:
+            self._settings_by_source[source] = asyncio.ensure_future(read())
+        return await self._settings_by_source[source]

@@ -1,6 +1,8 @@
 """`podscaler explain`: why an autoscaler has, or had, this many replicas, in one sentence and then in numbers.
 
-Chooses the source (a cluster, a recording, standard input), calls `explain_cluster` or `explain_recording`, and prints.
+`podscaler.cli.main` registers the command. It chooses the source (a cluster, a recording, standard input), calls
+`explain_cluster` or `explain_recording`, and prints. A new part of the output goes into `_result_text` and
+`_result_data`.
 """
 
 import asyncio
@@ -66,7 +68,7 @@ def command(
     at: str | None,
     what_if_text: str | None,
     output: str,
-    **rest: Any,
+    **options: Any,
 ) -> None:
     """Why an autoscaler has, or had, this many replicas.
 
@@ -76,7 +78,7 @@ def command(
     with which a controller of the cluster is started; recordings have their own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    recording, are_all_explained = rest["recording"], rest["all_namespaces"]
+    recording, are_all_explained = options["recording"], options["all_namespaces"]
     if are_all_explained:
         _check_none_beside_all(name, namespace, at, recording, what_if_text)
     if name == STANDARD_INPUT and recording is None:
@@ -92,15 +94,17 @@ def command(
     if recording is not None:
         cluster_flags = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
         _check_none_given(ctx, [*(option.name for option in flags.OPTIONS), *cluster_flags])
-        explain_result = _from_recording(recording, request)
+        explain_result = _explain_from_recording(recording, request)
     elif are_all_explained:
-        click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
+        summaries = _summarize_all(request, _Cluster(ctx, options))
+        click.echo(_summaries_text(summaries, output), nl=output != "yaml")  # YAML has its own last line break
         return
     elif at is not None:
         raise UsageError("--at needs --recording: a cluster only shows the present")
     else:
-        explain_result = _from_cluster(request, _Cluster(ctx, rest))
-    click.echo(_text(explain_result) if output == "text" else _data(explain_result, output), nl=output != "yaml")
+        explain_result = _explain_from_cluster(request, _Cluster(ctx, options))
+    output_text = _result_text(explain_result) if output == "text" else _result_data(explain_result, output)
+    click.echo(output_text, nl=output != "yaml")
 
 
 def _check_none_given(ctx: click.Context, names: list[str]) -> None:
@@ -115,10 +119,10 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
 
 
-def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
+def _explain_from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
     """The explanation from a recording: a path, or STANDARD_INPUT for standard input."""
     origin = "standard input" if recording == STANDARD_INPUT else recording
-    with recordings.reading(recording) as source:
+    with recordings.open_input(recording) as source:
         return explain_recording.explain_sync(recordings.read_lines(source), request, origin=origin)
 
 
@@ -136,8 +140,13 @@ class _Cluster:
         history = (
             assumed_controller.StoredHistory(namespace, self.clock) if namespace else assumed_controller.NoHistory()
         )
-        leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
-        self.controller = assumed_controller.AssumedController(settings, history, leases, _given_flags(ctx, settings))
+        self.controller = assumed_controller.AssumedController(
+            settings,
+            history,
+            lease_namespace=options["leader_elect_resource_namespace"],
+            election=options["leader_elect_resource_name"],
+            given_flags=_given_flags(ctx, settings),
+        )
 
 
 def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
@@ -152,13 +161,15 @@ def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, 
     return {name: flag_values[name] for name in names if _is_given(ctx, name)}
 
 
-def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
+def _explain_from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
+    """The explanation from the cluster. Raises UsageError, StatusError."""
     from podscaler.cli.explain import explain_cluster
 
     return asyncio.run(explain_cluster.explain_one(cluster.config, request, cluster.controller, cluster.clock))
 
 
-def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
+def _summarize_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
+    """A sentence for each autoscaler of the cluster. Raises UsageError, StatusError."""
     from podscaler.cli.explain import explain_cluster
 
     return asyncio.run(explain_cluster.summarize_all(cluster.config, request, cluster.controller, cluster.clock))
@@ -172,16 +183,16 @@ def _check_none_beside_all(*excluded: str | None) -> None:
         )
 
 
-def _summaries(summaries: "list[Summary]", output: str) -> str:
+def _summaries_text(summaries: "list[Summary]", output: str) -> str:
     """One line for each autoscaler, after a line for each assumption; or all of it as data."""
     if output != "text":
-        return _dumped([summary._asdict() for summary in summaries], output)
+        return _json_or_yaml([summary._asdict() for summary in summaries], output)
     assumptions = dict.fromkeys(summary.assumption for summary in summaries if summary.assumption)
     return "\n".join([*assumptions, *(summary.sentence for summary in summaries)] or ["there are no autoscalers"])
 
 
-def _text(explain_result: ExplainResult) -> str:
-    """The result as text: the explanation, or the comparison with what if."""
+def _result_text(explain_result: ExplainResult) -> str:
+    """The result as text, after the assumption if there is one: the explanation, or its comparison with the what-if."""
     if explain_result.comparison is None:
         section = explain_result.manager.section if explain_result.manager is not None else None
         section_lines = explained.section_lines([section] if section is not None else [])
@@ -192,7 +203,7 @@ def _text(explain_result: ExplainResult) -> str:
     return f"{assumption}\n{output_text}" if assumption else output_text
 
 
-def _data(explain_result: ExplainResult, form: str) -> str:
+def _result_data(explain_result: ExplainResult, form: str) -> str:
     """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where they are known."""
     fields = json.loads(msgspec.json.encode(explain_result.explanation))
     if explain_result.settings is not None:
@@ -201,10 +212,10 @@ def _data(explain_result: ExplainResult, form: str) -> str:
         fields["lookedAfter"] = explain_result.manager.data
     if explain_result.comparison is not None:
         fields["whatIf"] = json.loads(msgspec.json.encode(explain_result.comparison))
-    return _dumped(fields, form)
+    return _json_or_yaml(fields, form)
 
 
-def _dumped(fields: Any, form: str) -> str:
+def _json_or_yaml(fields: Any, form: str) -> str:
     """JSON-ready fields as YAML or JSON."""
     if form == "yaml":
         return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))

@@ -2,13 +2,14 @@
 
 Called by `podscaler.cli.explain.explain_cluster` and the commands of `podscaler.cli.diagnosis`. Other autoscalers
 matter because the controller decides with them, too: those that share pods, and for a PodAutoscaler also
-HorizontalPodAutoscalers with the same target.
+HorizontalPodAutoscalers with the same target. A key is a namespace and a name; only keys of PodAutoscalers have their
+kind in the name (`podautoscaler/web`), so that the keys of both kinds differ.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NoReturn
 
 import msgspec
 
@@ -53,11 +54,11 @@ class Autoscalers:
 
     Attributes:
         by_kind: the autoscalers of each kind; empty for a kind that is not served or may not be listed.
-        writes: the last write of each autoscaler's status, by the autoscaler's uid.
+        status_writes: the last write of each status, by the autoscaler's uid; read by `find_status_write`.
     """
 
     by_kind: Mapping[AutoscalerKind, Sequence[Autoscaler]]
-    writes: Mapping[str, StatusWrite] = field(default_factory=dict)
+    status_writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
     def get_requested(self, request: ExplainRequest, namespace: str) -> Autoscaler:
         """The one autoscaler that the request matches. Raises UsageError if none or several match.
@@ -66,25 +67,21 @@ class Autoscalers:
             request: names the autoscaler, as far as the user did.
             namespace: the one that was read, for messages.
         """
-        kinds = KINDS if request.kind is None else (request.kind,)
-        by_key = {"/".join(autoscaler.key): autoscaler for kind in kinds for autoscaler in self.by_kind[kind]}
-        matching = [key for key in by_key if request.matches(key)]
+        candidates = self.all_of(request.kind)
+        matching = [candidate for candidate in candidates if request.matches("/".join(candidate.key))]
         if len(matching) == 1:
-            return by_key[matching[0]]
-        names = [key.removeprefix(f"{namespace}/") for key in explain_request.distinct_names(matching or list(by_key))]
+            return matching[0]
         if matching:
-            name_text = "" if request.name is None else f' "{request.name}"'
-            count_text = f"{len(matching)} autoscalers{name_text}"
-            names_text = wording.listed(names, SHOWN_NAMES_MAX)
-            raise UsageError(f"the namespace {namespace} has {count_text}, name one: {names_text}")
-        names_text = f"there are {wording.listed(names, SHOWN_NAMES_MAX)}" if names else "there are none"
-        kind_prefix = "" if request.kind is None else f"{request.kind.flag}/"
-        name_text = "" if request.name is None else f' "{kind_prefix}{request.name}"'
-        raise UsageError(f"no autoscaler{name_text} in the namespace {namespace}: {names_text}")
+            raise UsageError(_ambiguity_message(request, namespace, matching))
+        raise UsageError(_absence_message(request, namespace, candidates))
+
+    def find_status_write(self, autoscaler: Autoscaler) -> StatusWrite | None:
+        """The last write of the status, which shows which controller manages the autoscaler; None: not known."""
+        return self.status_writes.get(autoscaler.metadata.uid)
 
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
         """All autoscalers of a kind; None: of both kinds."""
-        kinds = [listed_kind for listed_kind in self.by_kind if kind in (None, listed_kind)]
+        kinds = KINDS if kind is None else (kind,)
         return [autoscaler for listed_kind in kinds for autoscaler in self.by_kind[listed_kind]]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
@@ -93,7 +90,7 @@ class Autoscalers:
             by_kind = {}
             for kind, autoscalers in self.by_kind.items():
                 by_kind[kind] = [autoscaler for autoscaler in autoscalers if autoscaler.key[0] == namespace]
-            yield Autoscalers(by_kind, self.writes)
+            yield Autoscalers(by_kind, self.status_writes)
 
     def managed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
         """The autoscalers that the same controller manages, this one included.
@@ -104,7 +101,7 @@ class Autoscalers:
         managed_kinds = {autoscaler.kind, *kinds}
         return [managed for kind in KINDS if kind in managed_kinds for managed in self.by_kind[kind]]
 
-    def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
+    def conflicting_hpa_keys(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The keys of the HorizontalPodAutoscalers that scale the target of a PodAutoscaler.
 
         Empty for a HorizontalPodAutoscaler, and if the controller manages both kinds.
@@ -125,17 +122,33 @@ class Autoscalers:
         return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
-class _ListedKind(NamedTuple):
-    """A kind to list; `is_needed`: without its autoscalers there is nothing to explain."""
+def _ambiguity_message(request: ExplainRequest, namespace: str, matching: Sequence[Autoscaler]) -> str:
+    """The error that several autoscalers match the request."""
+    name_text = "" if request.name is None else f' "{request.name}"'
+    count_text = f"{len(matching)} autoscalers{name_text}"
+    return f"the namespace {namespace} has {count_text}, name one: {_names_text(matching, namespace)}"
 
-    kind: AutoscalerKind
-    is_needed: bool
+
+def _absence_message(request: ExplainRequest, namespace: str, candidates: Sequence[Autoscaler]) -> str:
+    """The error that none of the candidates, the autoscalers of the requested kind, matches the request."""
+    kind_prefix = "" if request.kind is None else f"{request.kind.flag}/"
+    name_text = "" if request.name is None else f' "{kind_prefix}{request.name}"'
+    others_text = f"there are {_names_text(candidates, namespace)}" if candidates else "there are none"
+    return f"no autoscaler{name_text} in the namespace {namespace}: {others_text}"
 
 
-async def read(
+def _names_text(autoscalers: Sequence[Autoscaler], namespace: str) -> str:
+    """The names of autoscalers of a namespace for messages, with their kinds if there are two."""
+    names = explain_request.distinct_names(["/".join(autoscaler.key) for autoscaler in autoscalers])
+    return wording.listed([name.removeprefix(f"{namespace}/") for name in names], SHOWN_NAMES_MAX)
+
+
+async def read_autoscalers(
     client: Client, namespace: str, requested_kind: AutoscalerKind | None, settings: Settings
 ) -> Autoscalers:
-    """The autoscalers of a namespace. A kind that is not needed may be forbidden or not served; it is empty then.
+    """The autoscalers of a namespace.
+
+    A kind is needed if there is nothing to explain without it. Another kind that is forbidden or not served is empty.
 
     Args:
         namespace: its name; empty: all namespaces.
@@ -144,35 +157,42 @@ async def read(
 
     Raises UsageError if PodAutoscalers are needed and not served, StatusError for other failures.
     """
-    writes: dict[str, StatusWrite] = {}
+    writes_by_uid: dict[str, StatusWrite] = {}
 
     def keep_latest(autoscaler_json: msgspec.Raw) -> None:
         status_writes = other_controllers.status_writes(autoscaler_json)
         latest = max(status_writes, key=lambda status_write: status_write.at_ns, default=None)
         if latest is not None:
-            writes[_UID_DECODER.decode(autoscaler_json).metadata.uid] = latest
+            writes_by_uid[_UID_DECODER.decode(autoscaler_json).metadata.uid] = latest
 
     by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
-    for kind in (HPA, POD_AUTOSCALER):
+    for kind in KINDS:
         source = replace(
             observed_objects.autoscaler_source(settings, kind, on_read=keep_latest), path=kind.path(namespace)
         )
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:
-            by_kind[kind] = _after_failed_list(error, _ListedKind(kind, kind is (requested_kind or HPA)))
-    return Autoscalers(by_kind, writes)
+            if kind is (requested_kind or HPA):
+                _raise_for_needed(error, kind)
+            _check_can_be_left_out(error, kind)
+            by_kind[kind] = ()
+    return Autoscalers(by_kind, writes_by_uid)
 
 
-def _after_failed_list(error: StatusError, listed_kind: _ListedKind) -> Sequence[Autoscaler]:
-    """No autoscalers of a kind that is not needed, and not served or forbidden; else raises the error or UsageError."""
-    is_unserved = is_not_served(error)
-    if is_unserved and listed_kind == (POD_AUTOSCALER, True):
+def _raise_for_needed(error: StatusError, kind: AutoscalerKind) -> NoReturn:
+    """Raise the error of listing a needed kind; UsageError with a remedy if PodAutoscalers are not served."""
+    if kind is POD_AUTOSCALER and is_not_served(error):
         raise UsageError(
             f"the API server does not serve {POD_AUTOSCALER.resource}: podscaler crd | kubectl apply -f -"
         ) from None
-    if listed_kind.is_needed or isinstance(error, TransportError) or (error.code != 403 and not is_unserved):
+    raise error
+
+
+def _check_can_be_left_out(error: StatusError, kind: AutoscalerKind) -> None:
+    """Raise the error of listing a kind that is not needed, unless it is not served, or forbidden (logs a warning)."""
+    if is_not_served(error):
+        return
+    if isinstance(error, TransportError) or error.code != 403:
         raise error
-    if not is_unserved:
-        log.warning("%s are left out: %s", listed_kind.kind.plural, error)
-    return ()
+    log.warning("%s are left out: %s", kind.plural, error)

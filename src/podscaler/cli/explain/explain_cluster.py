@@ -2,7 +2,8 @@
 
 `podscaler.cli.explain.explain` calls `explain_one` and `summarize_all`; the commands of `podscaler.cli.diagnosis` use
 the classes. Reading and deciding are the controller's own code (`Observer`, `podscaler.core.decide`). The settings and
-the history of earlier syncs (recommendations, scale events) come from `podscaler.cli.explain.assumed_controller`.
+the history of earlier syncs (recommendations, scale events) come from `podscaler.cli.explain.assumed_controller`. What
+is read once for the whole command belongs to Cluster, once for a namespace to NamespaceCache.
 """
 
 import asyncio
@@ -87,13 +88,13 @@ async def explain_one(
     """
     async with connected(config, clock) as client:
         namespace = request.namespace or config.namespace
-        decision = controller.settings.decision
-        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, decision)
+        assumed_settings = controller.settings.decision
+        autoscalers = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, assumed_settings)
         autoscaler = autoscalers.get_requested(request, namespace)
-        effective = await SettingsFinder(client, controller).find(autoscalers.writes.get(autoscaler.metadata.uid))
+        effective = await SettingsFinder(client, controller).find(autoscalers.find_status_write(autoscaler))
         async with open_cluster(client, controller, clock) as cluster:
-            neighbourhood = Neighbourhood(cluster, autoscalers)
-            return await AutoscalerExplainer(cluster, neighbourhood, effective).explain(request, autoscaler)
+            namespace_cache = NamespaceCache(cluster, autoscalers)
+            return await AutoscalerExplainer(cluster, namespace_cache, effective).explain(request, autoscaler)
 
 
 async def summarize_all(
@@ -105,14 +106,14 @@ async def summarize_all(
     not be listed. A failure about one autoscaler is its sentence.
     """
     async with connected(config, clock) as client, open_cluster(client, controller, clock) as cluster:
-        decision = controller.settings.decision
-        listed = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
+        namespace, assumed_settings = request.namespace or "", controller.settings.decision
+        listed = await explain_autoscalers.read_autoscalers(client, namespace, request.kind, assumed_settings)
         finder, slots = SettingsFinder(client, controller), asyncio.Semaphore(CONCURRENT_READS_MAX)
 
-        async def summarize(neighbourhood: Neighbourhood, autoscaler: Autoscaler) -> Summary:
+        async def summarize(namespace_cache: NamespaceCache, autoscaler: Autoscaler) -> Summary:
             async with slots:
-                effective = await finder.find(listed.writes.get(autoscaler.metadata.uid))
-                explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
+                effective = await finder.find(listed.find_status_write(autoscaler))
+                explainer = AutoscalerExplainer(cluster, namespace_cache, effective)
                 name = "/".join(autoscaler.key)
                 try:
                     explanation = (await explainer.explain(request, autoscaler)).explanation
@@ -120,11 +121,11 @@ async def summarize_all(
                     return Summary(name, f"{name} cannot be explained: {error}")
                 return Summary(explanation.autoscaler, explanation.summary, effective.assumption)
 
-        summarizing = []
+        summaries = []
         for autoscalers in listed.by_namespace():
-            neighbourhood = Neighbourhood(cluster, autoscalers, are_all_explained=True)
-            summarizing += [summarize(neighbourhood, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
-        return sorted(await asyncio.gather(*summarizing))
+            namespace_cache = NamespaceCache(cluster, autoscalers, are_all_explained=True)
+            summaries += [summarize(namespace_cache, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
+        return sorted(await asyncio.gather(*summaries))
 
 
 @asynccontextmanager
@@ -202,7 +203,7 @@ class Cluster:
         return cls(client, controller, clock, scales, metrics)
 
 
-class Neighbourhood:
+class NamespaceCache:
     """The autoscalers of one namespace, the selectors of their targets, and the pods; each is read once.
 
     Args:
@@ -259,28 +260,28 @@ class AutoscalerExplainer:
     """Explains one autoscaler.
 
     Args:
-        neighbourhood: the autoscalers of the namespace.
-        effective: the settings of decisions.
+        namespace_cache: of the autoscaler's namespace.
+        effective: the settings of decisions, as SettingsFinder finds them.
     """
 
-    def __init__(self, cluster: Cluster, neighbourhood: Neighbourhood, effective: SettingsWithOrigin) -> None:
+    def __init__(self, cluster: Cluster, namespace_cache: NamespaceCache, effective: SettingsWithOrigin) -> None:
         self._client = cluster.client
         self._controller = cluster.controller
         self._clock = cluster.clock
-        self._neighbourhood = neighbourhood
-        self._autoscalers = neighbourhood.autoscalers
+        self._namespace_cache = namespace_cache
+        self._autoscalers = namespace_cache.autoscalers
         self._states = AutoscalerStates()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
-        self._flags = effective.decision
+        self._settings = effective.decision
         kinds = cluster.controller.settings.kinds
         sources = SyncSources(
             cluster.scales,
             self._pods,
             cluster.metrics,
-            lambda autoscaler: self._autoscalers.conflicting(autoscaler, kinds),
+            lambda autoscaler: self._autoscalers.conflicting_hpa_keys(autoscaler, kinds),
         )
-        self._observer = Observer(sources, self._states, cluster.clock, self._flags)
+        self._observer = Observer(sources, self._states, cluster.clock, self._settings)
 
     async def explain(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
         """The explanation, with a comparison if the request has a what-if. Raises UsageError, StatusError."""
@@ -288,13 +289,13 @@ class AutoscalerExplainer:
         observation = (await self._observer.observe(autoscaler)).observation
         stored_history = await self._controller.history.find(self._client, autoscaler)
         source = TraceSource.CLUSTER if stored_history is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
-        now_ns, flags = self._clock.now_ns(), self._flags
+        now_ns, settings = self._clock.now_ns(), self._settings
         wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
         facts = DecisionFacts(
-            wire, *autoscaler.key, observation, stored_history or HISTORY_WITHOUT_EFFECT, now_ns, flags
+            wire, *autoscaler.key, observation, stored_history or HISTORY_WITHOUT_EFFECT, now_ns, settings
         )
         manager = await self._managing_controller(autoscaler, now_ns)
-        decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now_ns, flags)
+        decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now_ns, settings)
         explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waiting_reason)
         manager = replace(
             manager, differences=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
@@ -311,7 +312,7 @@ class AutoscalerExplainer:
 
     async def _managing_controller(self, autoscaler: Autoscaler, now_ns: int) -> ManagingController:
         """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
-        namespace, election = self._controller.leases
+        namespace, election = self._controller.lease_namespace, self._controller.election
         holding = None
         try:
             leases = await self._read_leases(namespace, election)
@@ -320,9 +321,12 @@ class AutoscalerExplainer:
             raise
         except StatusError as error:
             log.info("the holder of its Lease is not known: %s", error)
-        status_write = self._autoscalers.writes.get(autoscaler.metadata.uid)
         return ManagingController(
-            now_ns, self._autoscalers.waiting_reason(autoscaler), status_write, holding, namespace
+            observed_at_ns=now_ns,
+            waiting_reason=self._autoscalers.waiting_reason(autoscaler),
+            status_write=self._autoscalers.find_status_write(autoscaler),
+            lease=holding,
+            lease_namespace=namespace,
         )
 
     async def _read_leases(self, namespace: str, election: str) -> list[Lease]:
@@ -337,8 +341,8 @@ class AutoscalerExplainer:
         """The facts, with the metrics that the what-if needs if the present spec (disabled, say) needed none."""
         if any(measurement is not None for measurement in facts.observation.metrics):
             return facts
-        wire, flags = what_if.apply(request.assignments, facts.wire, facts.flags)
-        spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
+        wire, settings = what_if.apply(request.assignments, facts.wire, facts.flags)
+        spec = specs.parse(facts.namespace, facts.name, wire, settings.emulation)
         changed_wire = msgspec.structs.replace(autoscaler.wire, spec=wire)
         changed_autoscaler = replace(autoscaler, wire=changed_wire, spec=spec)
         observation: Observation = (await self._observer.observe(changed_autoscaler)).observation
@@ -349,16 +353,16 @@ class AutoscalerExplainer:
         for managed_autoscaler in managed:
             self._states.register(managed_autoscaler.key)
         selectors_read = await asyncio.gather(
-            *[self._neighbourhood.read_selector(managed_autoscaler) for managed_autoscaler in managed]
+            *[self._namespace_cache.read_selector(managed_autoscaler) for managed_autoscaler in managed]
         )
-        own_selector = await self._neighbourhood.read_selector(autoscaler)
+        own_selector = await self._namespace_cache.read_selector(autoscaler)
         for managed_autoscaler, selector in zip(managed, selectors_read, strict=True):
             if selector is not None and managed_autoscaler.key != autoscaler.key:
                 self._states.keep_selector(self._states.of(managed_autoscaler.key), selector)
         if own_selector is not None:
-            namespace, emulation = autoscaler.metadata.namespace, self._flags.emulation
-            pods = await self._neighbourhood.read_pods(namespace, own_selector, emulation)
-            self._pods.replace(pods, "")
+            namespace, emulation = autoscaler.metadata.namespace, self._settings.emulation
+            pods = await self._namespace_cache.read_pods(namespace, own_selector, emulation)
+            self._pods.replace(pods, version="")  # no watch goes on from it
 
 
 def _with_waiting_reason(explanation: Explanation, waiting_reason: str) -> Explanation:

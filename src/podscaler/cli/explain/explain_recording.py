@@ -1,7 +1,7 @@
 """Explains a recorded sync: from a recording, a single line of one, or decisions with a trace (JSON Lines).
 
 Called by `podscaler.cli.explain.explain`. All syncs up to the requested one are decided, as in a replay, so that the
-requested sync is decided with the history that it had.
+requested sync is decided with the history that it had. A new format of lines: a case in `_line_reader`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +21,8 @@ from podscaler.core.replay import RecordedSync, Replay
 from podscaler.explain import comparison, decide_again, explained, wording
 from podscaler.explain.explanation_parts import ReportedEvent, TraceSource
 
+SHOWN_NAMES_MAX = 10
+"""How many autoscalers an error message lists."""
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
 
 
@@ -75,7 +77,7 @@ def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
         raise RecordingError(str(error)) from None
     except RecursionError:
         raise RecordingError("the line is nested too deeply") from None
-    if not isinstance(first_object, dict) or "recording" in first_object:
+    if not isinstance(first_object, dict) or "recording" in first_object:  # read_header raises for what is no object
         return _SyncReader(Replay(recording.read_header(line)), search).read
     read_line = _line_reader(first_object, search)
     read_line(line)
@@ -83,7 +85,7 @@ def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
 
 
 def _line_reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
-    """The reader of lines like the first one; a new format goes here. Raises RecordingError for any other object."""
+    """The reader of lines like the first one. Raises RecordingError for any other object."""
     if "trace" in first_object or "branch" in first_object:  # `branch` is a field of a trace by itself
         return _TraceReader(search).read
     if isinstance(first_object.get("hpa"), str):
@@ -122,9 +124,9 @@ class _Search:
             [make_result] = self._make_results.values()
             return make_result()
         if self._make_results:
-            keys = wording.listed(explain_request.distinct_names(list(self._make_results)), shown=10)
+            names = wording.listed(explain_request.distinct_names(list(self._make_results)), SHOWN_NAMES_MAX)
             raise UsageError(
-                f"{self._origin} has {len(self._make_results)} autoscalers that may be meant, name one: {keys}"
+                f"{self._origin} has {len(self._make_results)} autoscalers that may be meant, name one: {names}"
             )
         raise UsageError(self._absence_reason())
 
@@ -138,8 +140,8 @@ class _Search:
             )
         if not self._first_sync_ns:
             return f"{self._origin} has no syncs"
-        keys = wording.listed(explain_request.distinct_names(list(self._first_sync_ns)), shown=10)
-        return f"{self._origin} has no autoscaler {self.request.description}; it has {keys}"
+        names = wording.listed(explain_request.distinct_names(list(self._first_sync_ns)), SHOWN_NAMES_MAX)
+        return f"{self._origin} has no autoscaler {self.request.description}; it has {names}"
 
 
 class _SyncReader:
@@ -160,7 +162,8 @@ class _SyncReader:
             return
         is_requested = self._search.register(sync.spec.key, sync.now_ns)
         # before `decide`, which changes the history in the replay
-        what_if = self._decide_what_if(sync) if is_requested and self._search.request.assignments else None
+        has_what_if = is_requested and bool(self._search.request.assignments)
+        what_if = self._decide_what_if(sync) if has_what_if else None
         decision = self._replay.decide(sync)
         if is_requested:
             self._search.keep(sync.spec.key, lambda: _explain_decision(decision, what_if, self._search.request))

@@ -1,8 +1,9 @@
 """Reads a MetricSource for `podscaler explain`: from its system, or else the last value from the source's status.
 
-A MetricSource is the custom resource that names a query on Redis, Prometheus or another system. The command may run
-where that system is not reachable, or for a user who may not read the Secret. Then the value that the controller wrote
-into the status is used, if it is not older than STATUS_MAX_AGE_S.
+`podscaler.cli.explain.explain_cluster` makes a ReportedSourceReader. A MetricSource is the custom resource that names a
+query on Redis, Prometheus or another system. The command may run where that system is not reachable, or for a user who
+may not read the Secret. Then the value that the controller wrote into the status is used, if it is not older than
+STATUS_MAX_AGE_S.
 """
 
 from datetime import datetime
@@ -31,7 +32,7 @@ class ReportedSourceReader:
     async def read(self, metric_source: MetricSource) -> ReadResult:
         """The present value of the MetricSource, or the last one that the controller read, or the error."""
         read_result = await self._open_sources.read(metric_source)
-        if read_result.error is None or isinstance(read_result.error, InvalidValue):  # as for the controller
+        if read_result.error is None or isinstance(read_result.error, InvalidValue):  # the system was reached
             return read_result
         return self._find_reported(metric_source) or read_result
 

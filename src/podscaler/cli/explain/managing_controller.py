@@ -4,7 +4,8 @@ Lease.
 `podscaler.cli.explain.explain_cluster` makes a ManagingController; `podscaler.cli.explain.explain` and
 `podscaler.cli.diagnosis.examination` print its section "Looked after". Both facts are printed without a conclusion:
 controllers other than podscaler, and podscaler without leader election, hold no such Lease, and a Lease does not name
-the kinds of autoscalers that its holder manages.
+the kinds of autoscalers that its holder manages. A further fact is an attribute, a line in `_lines` and a field in
+`data`.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Runs the backtest of a fleet: divides recordings, computes what is missing, and prints the summary.
 
-Called by `podscaler.cli.backtest.backtest`. `podscaler.simulation.fleet` computes; this module reads files and prints.
+Called by `podscaler.cli.backtest.backtest`. `podscaler.simulation.fleet` computes (a new kind of candidate is an
+attribute of its FleetTrials); this module reads files and prints.
 """
 
 import fcntl
@@ -69,7 +70,7 @@ def _read_partitions(flags: FleetFlags) -> "Sequence[Partition]":
 
     if flags.synthetic:
         return synthetic.partitions(flags.synthetic, minutes=flags.synthetic_minutes)
-    if replay.STANDARD in map(str, flags.recordings):
+    if replay.STANDARD_STREAM in map(str, flags.recordings):
         raise UsageError("a fleet is read from files, since an interrupted run reads them again")
     manifest = splitting.split(flags.recordings, flags.out, _read_lines)
     if not manifest.parts:
@@ -79,7 +80,7 @@ def _read_partitions(flags: FleetFlags) -> "Sequence[Partition]":
 
 
 def _read_lines(path: Path) -> Iterable[bytes]:
-    with replay.reading(str(path)) as file:
+    with replay.open_input(str(path)) as file:
         yield from replay.read_lines(file)
 
 

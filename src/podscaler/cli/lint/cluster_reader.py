@@ -33,6 +33,8 @@ from podscaler.lint.rules import served_metrics
 GroupKind = tuple[str, str]
 """A group and a kind; the kind is in lower case in the fields of `ClusterSnapshot`."""
 
+ALL_NAMESPACES: Sequence[str] = ()
+"""In place of the names of namespaces: objects are listed in all of them."""
 _BUILT_IN_KINDS: Sequence[GroupKind] = (("", "ResourceQuota"), ("", "LimitRange"))
 _OPTIONAL_KINDS: Sequence[GroupKind] = (
     POD_AUTOSCALER,
@@ -85,13 +87,13 @@ class ClusterSnapshot:
 
 
 async def read_cluster(
-    config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock
+    config: Config, namespaces: Sequence[str], file_items: Sequence[Item], clock: Clock
 ) -> ClusterSnapshot:
-    """Read the objects of these namespaces; no namespace means all.
+    """Read the objects of some namespaces.
 
     Args:
-        namespaces: whose objects are listed.
-        files: objects of files that are checked with the cluster's; the kinds of their targets are listed, too.
+        namespaces: whose objects are listed; empty (ALL_NAMESPACES) for all.
+        file_items: objects of files that are checked with the cluster's; the kinds of their targets are listed, too.
 
     Raises:
         UsageError: the cluster cannot be reached, or does not let the user list HorizontalPodAutoscalers.
@@ -99,7 +101,7 @@ async def read_cluster(
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
     try:
-        return await read_with(client, namespaces, files, clock)
+        return await read_with_client(client, namespaces, file_items, clock)
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
     except StatusError as error:
@@ -108,16 +110,21 @@ async def read_cluster(
         await client.close()
 
 
-async def read_with(client: Client, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
+async def read_with_client(
+    client: Client, namespaces: Sequence[str], file_items: Sequence[Item], clock: Clock
+) -> ClusterSnapshot:
     """As `read_cluster`, with an open client, which stays open.
 
     Raises StatusError if HorizontalPodAutoscalers may not be listed, TransportError where the server is not reached.
     """
-    return await _ClusterReader(client, Discovery(client, clock), namespaces).read(files)
+    return await _ClusterReader(client, Discovery(client, clock), namespaces).read(file_items)
 
 
 class _ClusterReader:
-    """Reads one cluster into a snapshot; no `namespaces` means all."""
+    """Reads one cluster into a snapshot; `namespaces` as in `read_cluster`.
+
+    A TransportError, though a StatusError, is raised and never noted: the API server is not reached.
+    """
 
     def __init__(self, client: Client, discovery: Discovery, namespaces: Sequence[str]) -> None:
         self._client = client
@@ -125,8 +132,8 @@ class _ClusterReader:
         self._namespaces = namespaces
         self._snapshot = ClusterSnapshot()
 
-    async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
-        """Read the objects and metrics that rules need; what may not be read is noted. Raises as `read_with`."""
+    async def read(self, file_items: Sequence[Item]) -> ClusterSnapshot:
+        """Read the objects and metrics that rules need; what may not be read is noted. Raises as `read_with_client`."""
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", HPA_KIND)
         for kind in _BUILT_IN_KINDS:
             await self._try_to_list(kind)
@@ -134,7 +141,7 @@ class _ClusterReader:
             group, _ = kind
             if await self._find_versions(group):
                 await self._try_to_list(kind)
-        for kind in _target_kinds([*self._snapshot.items, *files]):
+        for kind in _target_kinds([*self._snapshot.items, *file_items]):
             await self._try_to_list(kind)
         for group in (served_metrics.RESOURCE, served_metrics.CUSTOM, served_metrics.EXTERNAL):
             await self._read_metrics(group)
@@ -147,9 +154,9 @@ class _ClusterReader:
         if key in self._snapshot.listed:
             return
         try:
-            mapping = (await self._discovery.mappings(*kind))[0]
-            names = await self._discover_resources(mapping.group, mapping.version)
-            self._snapshot.scalable[key] = f"{mapping.plural}/scale" in names
+            mapping = (await self._discovery.mappings(*kind))[0]  # of the preferred version
+            resource_names = await self._discover_resources(mapping.group, mapping.version)
+            self._snapshot.scalable[key] = f"{mapping.plural}/scale" in resource_names
             await self._list(mapping.group, mapping.version, mapping.plural, mapping.kind)
         except TransportError:
             raise
@@ -192,6 +199,7 @@ class _ClusterReader:
         """Read into the snapshot which metrics an API lists; an API error becomes a note. Raises TransportError."""
         try:
             versions = await self._discovery.versions(group)
+            # versions begin with the preferred one; each metric is listed as a resource of it
             self._snapshot.metrics[group] = await self._discover_resources(group, versions[0]) if versions else None
         except TransportError:
             raise

@@ -1,7 +1,8 @@
 """Reads the objects of files, folders and standard input for `podscaler lint`.
 
 Called by `podscaler.cli.lint.lint`. Each object becomes an `Item` with its file and line. A document that cannot be
-parsed becomes an item with the error, so that the error is reported as a finding.
+parsed becomes an item with the error, so that the error is reported as a finding. Files of folders are those with a
+suffix of _SUFFIXES.
 """
 
 import re
@@ -17,6 +18,7 @@ from podscaler.lint.model import reading
 from podscaler.lint.model.linted_item import APIError, DocumentOrigin, Item
 
 STANDARD_INPUT = "-"
+"""The name of a file that means standard input."""
 STANDARD_INPUT_NAME = "standard input"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _LINE_IN_ERROR = re.compile(r"\bline (\d+)")
@@ -56,16 +58,16 @@ def read(names: Iterable[str], namespace: str) -> list[Item]:
 def _read_files(name: str) -> Iterator[_InputFile]:
     """The file of a name, all manifests below a folder without hidden ones, or standard input. Raises UsageError."""
     if name == STANDARD_INPUT:
-        yield _InputFile(STANDARD_INPUT_NAME, sys.stdin.buffer.read(), True)
+        yield _InputFile(STANDARD_INPUT_NAME, sys.stdin.buffer.read(), is_named=True)
         return
     path = Path(name)
     if not path.is_dir():
-        yield _InputFile(name, _read_content(path), True)
+        yield _InputFile(name, _read_content(path), is_named=True)
         return
     for file in sorted(path.rglob("*")):
         is_hidden = any(folder_or_name.startswith(".") for folder_or_name in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
-            yield _InputFile(str(file), _read_content(file), False)
+            yield _InputFile(str(file), _read_content(file), is_named=False)
 
 
 def _read_content(path: Path) -> bytes:
@@ -78,30 +80,33 @@ def _read_content(path: Path) -> bytes:
 
 def _items_of_file(file: _InputFile, namespace: str) -> Iterator[Item]:
     """The objects of a file, each with its place; a document that cannot be parsed is an item with its error."""
-    input_format, number, line = manifests.format_of(file.content), 1, 1
+    input_format = manifests.format_of(file.content)
+    document_number = 1  # of the next document: `parse_part` numbers an empty part 0, which is not counted
+    line = 1
     for document_bytes in manifests.split_parts(file.content):
         origin = DocumentOrigin(file.name, line, document_bytes)
         line += document_bytes.count(b"\n")
         try:
-            document = manifests.parse_part(number, document_bytes, input_format)
+            document = manifests.parse_part(document_number, document_bytes, input_format)
         except UsageError as error:
             yield _unparsed_item(origin, str(error))
-            number += 1
+            document_number += 1
             continue
-        number += document.number > 0  # empty documents have the number 0, and are not counted
-        if document.number and (file.is_named or _is_object(document.value)):  # folders contain other files, too
+        if document.number == 0:
+            continue
+        document_number += 1
+        if file.is_named or _is_object(document.value):  # folders contain files that are no manifests, too
             yield from _document_items(document, origin, namespace)
 
 
 def _unparsed_item(origin: DocumentOrigin, error: str) -> Item:
-    """The item for a document that cannot be parsed, at the line that the error names.
-
-    The error counts lines from below the marker `---`, in some messages from zero, as Kubernetes' YAML reader does.
-    """
-    named_line = _LINE_IN_ERROR.search(error)
-    offset = int(named_line[1]) - 1 + origin.text.startswith(b"---") if named_line else 0
+    """The item for a document that cannot be parsed, at the line that the error names, else at the document's first."""
+    line_match, offset = _LINE_IN_ERROR.search(error), 0
+    if line_match:  # counts from 1 below the marker `---`; some are one too low, as of Kubernetes' YAML reader
+        offset = int(line_match[1]) - 1 + origin.text.startswith(b"---")
     line = origin.line + min(offset, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=line, text=b""), (APIError("", error),))
+    place, api_errors = replace(origin, line=line, text=b""), (APIError("", error),)
+    return Item(api_version="", kind="", namespace="", name="", written={}, obj={}, origin=place, api_errors=api_errors)
 
 
 def _is_object(document_value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Formats the findings of `podscaler lint` as text, JSON or YAML; `podscaler.cli.lint.lint_sarif` formats SARIF.
 
 Called by `podscaler.cli.lint.lint`. Text is a paragraph for each finding: `web.yaml:7: error PSL001 ...`, the message,
-`fix: ...`, `see: ...`.
+`fix: ...`, `see: ...`. A new field of findings: a line in `_paragraph`, and an entry in `_finding_fields`.
 """
 
 import json
@@ -21,8 +21,8 @@ class LintReport:
     """The findings, and how many objects and autoscalers were checked."""
 
     findings: Sequence[Finding]
-    objects: int
-    autoscalers: int
+    object_count: int
+    autoscaler_count: int
 
 
 def text(report: LintReport) -> str:
@@ -50,30 +50,30 @@ def _indented(message: str) -> str:
 
 def _summary(report: LintReport) -> str:
     """The last line of the text: how many findings of each severity in how many objects."""
-    checked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
-    counts = _counts(report)
+    checked_text = f"{_count_text(report.object_count, 'object')}, {_count_text(report.autoscaler_count, 'autoscaler')}"
     if not report.findings:
-        return f"no findings in {checked}"
-    counted_texts = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
-    return f"{', '.join(counted_texts)} in {checked}"
+        return f"no findings in {checked_text}"
+    counts = _count_by_severity(report)
+    count_texts = [_count_text(counts[severity], severity) for severity in Severity if counts[severity]]
+    return f"{', '.join(count_texts)} in {checked_text}"
 
 
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+def _count_text(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _counts(report: LintReport) -> Counter[Severity]:
+def _count_by_severity(report: LintReport) -> Counter[Severity]:
     return Counter(finding.rule.severity for finding in report.findings)
 
 
 def data(report: LintReport, form: str) -> str:
-    """The report as one JSON or YAML object."""
-    counts = _counts(report)
+    """The report as one object in the form `json` or `yaml`."""
+    counts = _count_by_severity(report)
     fields = {
-        "findings": [_entry(finding) for finding in report.findings],
+        "findings": [_finding_fields(finding) for finding in report.findings],
         "summary": {
-            "objects": report.objects,
-            "autoscalers": report.autoscalers,
+            "objects": report.object_count,
+            "autoscalers": report.autoscaler_count,
             **{_PLURALS[severity]: counts[severity] for severity in Severity},
         },
     }
@@ -82,7 +82,7 @@ def data(report: LintReport, form: str) -> str:
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
+def _finding_fields(finding: Finding) -> dict[str, Any]:
     """One finding as JSON-ready data, without empty fields."""
     fields: dict[str, Any] = {
         "rule": finding.rule.id,

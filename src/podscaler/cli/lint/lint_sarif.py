@@ -1,6 +1,6 @@
 """Formats the findings of `podscaler lint` as SARIF 2.1.0, which code hosts show beside the lines of a change.
 
-Called by `podscaler.cli.lint.lint`.
+Called by `podscaler.cli.lint.lint`. A new severity needs its level in _LEVEL_BY_SEVERITY; new rules need nothing here.
 
 Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
 """
@@ -19,7 +19,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVEL_BY_SEVERITY = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def log(findings: Sequence[Finding]) -> str:
+def log_text(findings: Sequence[Finding]) -> str:
     """The SARIF log, a JSON text: one run with a descriptor of every rule and a result for each finding."""
     run = {
         "tool": {

@@ -76,9 +76,9 @@ class AdapterOptions:
     """The values of the flags.
 
     Attributes:
-        config: the file with the rules; None if there are no rules.
+        rules_file: the configuration with the rules; None if there are no rules.
         settings: intervals of queries and lists.
-        prometheus: the connection to Prometheus.
+        prometheus: the connection to Prometheus; `timeout_s`: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
         certificate_files: the serving certificate and its key; None if a certificate is made in memory.
@@ -89,7 +89,7 @@ class AdapterOptions:
         metric_source_folder: the folder below which they may read files; None if no file may be read.
     """
 
-    config: Path | None
+    rules_file: Path | None
     settings: AdapterSettings
     prometheus: PrometheusSettings
     timeout_s: float
@@ -119,26 +119,26 @@ def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> Adapter
     if not 0 <= flag_values["secure_port"] <= 65535:
         raise UsageError(f"--secure-port must be between 0 and 65535, but got {flag_values['secure_port']}")
     clock = clock or SystemClock()
-    lister = _find_cluster("lister_kubeconfig", flag_values, clock)
+    lister = _find_config("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
-        config=flag_values["config"],
-        settings=_settings(flag_values),
-        prometheus=_prometheus(flag_values, clock),
+        rules_file=flag_values["config"],
+        settings=_adapter_settings(flag_values),
+        prometheus=_prometheus_settings(flag_values, clock),
         timeout_s=_positive_s("prometheus-timeout", flag_values),
         uses_post=flag_values["prometheus_verb"] == "POST",
         host=flag_values["bind_address"],
         port=flag_values["secure_port"],
         certificate_files=None if certificate is None else (certificate, key),
         lister=lister,
-        authentication=_find_cluster("authentication_kubeconfig", flag_values, clock),
-        authorization=_find_cluster("authorization_kubeconfig", flag_values, clock),
+        authentication=_find_config("authentication_kubeconfig", flag_values, clock),
+        authorization=_find_config("authorization_kubeconfig", flag_values, clock),
         kubelets=parse_kubelets(flag_values, lister),
         serves_metric_sources=bool(flag_values["metric_sources"]),
         metric_source_folder=flag_values["metric_source_folder"],
     )
 
 
-def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
+def _adapter_settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
     """The settings of the adapter. Raises UsageError for durations that are too small or negative."""
     interval_s = _positive_s("metrics-relist-interval", flag_values)
     max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s  # 0: not given
@@ -146,9 +146,8 @@ def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
         raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
     if flag_values["query_tick"] < 0:
         raise UsageError("--query-tick must not be negative")
-    return AdapterSettings(
-        interval_s, max_age_s, flag_values["query_tick"] / NANOSECONDS, Batching(flag_values["query_batching"])
-    )
+    tick_s = flag_values["query_tick"] / NANOSECONDS
+    return AdapterSettings(interval_s, max_age_s, tick_s, Batching(flag_values["query_batching"]))
 
 
 def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
@@ -159,7 +158,7 @@ def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
     return value_s
 
 
-def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
+def _prometheus_settings(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
     """How Prometheus is reached. Raises UsageError for flags that exclude each other, and unusable kubeconfigs."""
     if flag_values["prometheus_auth_incluster"] and flag_values["prometheus_auth_config"]:
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
@@ -180,7 +179,7 @@ def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSetti
     )
 
 
-def _find_cluster(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
+def _find_config(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
     own_kubeconfig = flag_values[name]
     if own_kubeconfig:

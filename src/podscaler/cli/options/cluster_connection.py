@@ -1,7 +1,8 @@
 """Defines the flags of the connection to an API server: kubeconfig, context and rate limit.
 
-Used by `podscaler.cli.commands.controller` and `podscaler.cli.commands.migrate`, which open their clients with
-`ConnectionOptions`.
+`podscaler.cli.commands.controller` puts `connection_options` on its command; the commands migrate, dashboard and top
+give `parse_connection` the values of `kubeconfig_options` alone. All open their clients with `ConnectionOptions`. A new
+flag: an option, a parameter of `parse_connection`, and an attribute of ConnectionOptions.
 
 Differs: kube-controller-manager sends 20 requests a second at most by default; here there is no limit unless one is
 given. The server's priority and fairness limits clients.
@@ -42,13 +43,14 @@ class ConnectionOptions:
 
     async def open_client(self, clock: Clock, *, user_agent: str) -> Client:
         """A client with a rate limit of its own; the caller closes it. Raises UsageError for unusable certificates."""
-        return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+        return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._new_limit(clock))
 
     async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
         """A client that cannot write; otherwise as `open_client`."""
-        return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
+        return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._new_limit(clock))
 
-    def _limit(self, clock: Clock) -> TokenBucket | None:
+    def _new_limit(self, clock: Clock) -> TokenBucket | None:
+        """The rate limit of a client; None if there is none."""
         return TokenBucket(self.requests_per_s, self.burst, clock) if self.requests_per_s > 0 else None
 
 

@@ -1,7 +1,8 @@
 """Defines the flags of leader election and shards, and runs the controller of `podscaler controller` under leases.
 
 `podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller by an
-ElectedController or, without leases, by an UnelectedController, which has the same methods.
+ElectedController or, without leases, by an UnelectedController, which has the same methods. A new flag: an option of
+`election_options`, its value in `parse_election`, and an attribute of `Election` or `Timing`.
 
 Source: the `--leader-elect-*` flags of kube-controller-manager, with their defaults; `--shards` is our own.
 """
@@ -49,7 +50,7 @@ election_options = flag_group(
         f"--{PREFIX}",
         type=click.BOOL,
         is_flag=False,
-        flag_value="true",
+        flag_value="true",  # of `--leader-elect` without a value
         default="true",
         show_default=True,
         help="work only while holding a Lease, so that of several controllers one works",
@@ -201,7 +202,7 @@ class ElectedController:
             if has_ended and (error := controller_task.exception()) is not None:
                 self._failure = f"the controller failed: {error!r}"
             self._ownership.stop()
-            await asyncio.wait((election_task,))
+            await asyncio.wait((election_task,))  # does not raise its exception yet
             self._controller.stop()
             await controller_task
             election_task.result()  # raises what the election raised

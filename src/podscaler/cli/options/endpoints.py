@@ -1,7 +1,8 @@
 """Defines the flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
 `podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
-serves with the result. `podscaler.cli.up.up` has `address_option` alone; `podscaler.cli.up.control_plane` serves.
+serves with the result. `podscaler.cli.up.up` has `address_option` alone; `podscaler.cli.up.control_plane` serves. A new
+flag: an option of `endpoint_options`, an attribute of Serving, and its value in `parse_serving`.
 """
 
 import asyncio

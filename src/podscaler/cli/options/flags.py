@@ -115,17 +115,18 @@ class FlagType(click.ParamType[Any]):
             raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
 
 
-def parse_namespace(namespace: str) -> str:
-    """The name of a namespace. Raises ValueError."""
-    if errors := names.dns_label_errors(namespace):
+def parse_dns_label(label: str) -> str:
+    """The label, the form of names of namespaces and Services. Raises ValueError for any other text."""
+    if errors := names.dns_label_errors(label):
         raise ValueError(errors[0])
-    return namespace
+    return label
 
 
 DURATION = FlagType("duration", duration.parse)
 INT32 = FlagType("int32", parse_int32)
 FLOAT64 = FlagType("float64", parse_float64)
-NAMESPACE = FlagType("namespace", parse_namespace)
+NAMESPACE = FlagType("namespace", parse_dns_label)
+SERVICE = FlagType("name", parse_dns_label)
 
 kubeconfig_options = flag_group(
     click.option(

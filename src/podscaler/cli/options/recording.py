@@ -1,7 +1,8 @@
 """Defines the flag `--record` with its options, and opens the file that the facts of every sync are written to.
 
 `podscaler.cli.commands.controller` and `podscaler.cli.up.up` put `record_options` on their commands, give the values to
-`record_file`, and work inside `open_recording`. `podscaler.cli.dashboard.dashboard` uses the flag type SIZE.
+`record_file`, and work inside `open_recording`, as `podscaler.cli.dashboard` does. A new flag: an option of
+`record_options`, and its value in `record_file`.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator
     if file is None:
         yield Recording()
         return
-    await asyncio.to_thread(_begin, file)
+    await asyncio.to_thread(_begin_file, file)
     file_recording = FileRecording(file, clock)
     try:
         yield file_recording
@@ -79,7 +80,7 @@ async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator
         await file_recording.close()
 
 
-def _begin(file: RecordFile) -> None:
+def _begin_file(file: RecordFile) -> None:
     """Check and begin the file; blocks. Raises UsageError."""
     file.check()
     try:

@@ -2,7 +2,8 @@
 
 `podscaler.cli.commands.controller` and `podscaler.cli.up.up` put `controller_options` on their commands and give the
 values to `parse_settings`; other commands use parts of OPTIONS. A wrong value is one UsageError sentence, worded as by
-kube-controller-manager's flag parser. A new flag: add it to OPTIONS, to `parse_settings`, and to `ControllerSettings`.
+kube-controller-manager's flag parser. A new flag: add it to OPTIONS, to `parse_settings`, to `ControllerSettings`, and,
+if it changes no decision, to _RUNNING_OPTIONS.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
@@ -17,7 +18,7 @@ import click
 from podscaler.api.machinery import duration, names
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, FlagType, Option, flag_group
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, SERVICE, FlagType, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, feature_gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
@@ -40,13 +41,6 @@ def parse_history(history_place: str) -> str:
     if history_place not in (CLUSTER, MEMORY):
         raise ValueError(f'must be "{CLUSTER}" or "{MEMORY}"')
     return history_place
-
-
-def parse_service(service_name: str) -> str:
-    """The name of a Service. Raises ValueError."""
-    if errors := names.dns_label_errors(service_name):
-        raise ValueError(errors[0])
-    return service_name
 
 
 def parse_scheme(scheme: str) -> str:
@@ -76,7 +70,6 @@ def parse_url(url_text: str) -> str:
 
 
 TEXT = FlagType("text", str)
-SERVICE = FlagType("name", parse_service)
 SCHEME = FlagType("scheme", parse_scheme)
 PORT_NAME = FlagType("port", parse_port_name)
 URL = FlagType("url", parse_url)
@@ -179,20 +172,21 @@ OPTIONS = (
 """All flags of the controller, in the order of the help."""
 
 
-SOURCE_OPTIONS = ("metric-sources", "metric-source-folder")
-"""The names of the flags about MetricSources."""
 _RUNNING_OPTIONS = (
     CONCURRENT_SYNCS_FLAG,
     SYNC_PERIOD_FLAG,
     "history",
     "status-period",
     "react-to-changes",
-    *SOURCE_OPTIONS,
+    "metric-sources",
+    "metric-source-folder",
 )
+"""The names of flags that change when autoscalers are synced and written, where histories are stored, what is read."""
 DECISION_OPTIONS = tuple(
     option for option in OPTIONS if option not in HEAPSTER_OPTIONS and option.name not in _RUNNING_OPTIONS
 )
-"""The flags that change what is decided, not when, or where it is stored; `podscaler explain` shows them."""
+"""The flags that change what is decided, with `history-namespace` and `autoscaler-kinds`; the commands explain, top and
+dashboard show no others in their help."""
 
 
 controller_options = flag_group(*OPTIONS)
@@ -240,11 +234,11 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         kinds=flag_values["autoscaler-kinds"],
         metric_sources=flag_values["metric-sources"],
         metric_source_folder=flag_values["metric-source-folder"],
-        heapster=None if flag_values[REST_CLIENTS_FLAG] else _heapster(flag_values),
+        heapster=None if flag_values[REST_CLIENTS_FLAG] else _heapster_service(flag_values),
     )
 
 
-def _heapster(flag_values: Mapping[str, Any]) -> HeapsterService:
+def _heapster_service(flag_values: Mapping[str, Any]) -> HeapsterService:
     """Where Heapster is reached, from the values of all flags by their names (`heapster-port`)."""
     return HeapsterService(
         namespace=flag_values["heapster-namespace"],

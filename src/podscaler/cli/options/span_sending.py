@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 POST_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 3.0
 _SILENCED_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
+"""Loggers that would log each failed attempt."""
 
 
 class SpanSender:

@@ -29,6 +29,7 @@ _FIELD_BY_FLAG = {
     "--prometheus-ca-file": "`caFile`",
     "--prometheus-token-file": "`tokenFile`",
 }
+"""The fields of a scenario, by the adapter's flags that errors of a connection name."""
 
 
 def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
@@ -80,13 +81,13 @@ def _by_field(message: str) -> str:
 
 def spans(request: RangeRequest) -> list[tuple[float, float]]:
     """The spans (start and end, seconds since the epoch) of queries with at most POINTS_MAX points each."""
-    count = int((request.end_s - request.start_s) / request.step_s) + 1
-    found_spans = []
-    for first_index in range(0, count, POINTS_MAX):
-        last_index = min(first_index + POINTS_MAX, count) - 1
+    point_count = int((request.end_s - request.start_s) / request.step_s) + 1
+    query_spans = []
+    for first_index in range(0, point_count, POINTS_MAX):
+        last_index = min(first_index + POINTS_MAX, point_count) - 1
         start_s = request.start_s + first_index * request.step_s
-        found_spans.append((start_s, request.start_s + last_index * request.step_s))
-    return found_spans
+        query_spans.append((start_s, request.start_s + last_index * request.step_s))
+    return query_spans
 
 
 def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:

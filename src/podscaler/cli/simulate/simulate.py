@@ -25,13 +25,13 @@ from podscaler.simulation.files import file_fields, scenario_file
 from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.files.scenario_file import ScenarioFile
 from podscaler.simulation.model import expectations
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.model.results import SimulatedSync
 from podscaler.simulation.report import SyncCollector
 
 EXPECTATION_FAILED_STATUS = 1
 """The exit status where an expectation of the scenario failed."""
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
+_CLOCK_TIME = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
 """`12:15` or `1:02:15` since the start of the scenario."""
 
 EXAMPLE = """\b
@@ -65,7 +65,7 @@ class _Options(TypedDict):
     help="write a page with plots, and with the explanation of each decision (.json: for the dashboard)",
 )
 @click.option(
-    "--explain", "explain_at", metavar="AT", help="explain the sync at AT (12:15 or 12m15s) and print nothing else"
+    "--explain", "explain_at", metavar="AT", help="explain the sync at AT (12:15 or 12m15s) in place of any --output"
 )
 def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, **options: Unpack[_Options]) -> None:
     """Run the SCENARIO file, and print what its autoscalers do.
@@ -74,20 +74,22 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
     scenario is not met, with a sentence for each on standard error, and 2 for a file that cannot be used.
     """
     content = scenario_file.read(scenario, seed=seed, range_query=_range_query)
-    if (explain_at := options["explain_at"]) is not None:
-        at_ms = _instant_ms(explain_at)
-        if at_ms > content.scenario.duration_ms:
-            raise UsageError(
-                f"--explain {explain_at} is after the end of the scenario, {clock(content.scenario.duration_ms)}"
-            )
-        click.echo(_explanations(scenario, content, at_ms))
-        return
     if options["report_file"] is not None:
         report.ensure_writable(options["report_file"])
+    if (explain_at := options["explain_at"]) is not None:
+        at_ms = _parse_instant_ms(explain_at)
+        if at_ms > content.scenario.duration_ms:
+            raise UsageError(
+                f"--explain {explain_at} is after the end of the scenario, {clock_text(content.scenario.duration_ms)}"
+            )
+        click.echo(_explanations(scenario, content, at_ms))
+        if options["report_file"] is not None:
+            _run(scenario, content, options["report_file"])  # which has the results of expectations
+        return
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
     with _open_writer(output, out, content, every_sync=options["every_sync"]) as writer:
-        failures = _run(scenario, content, writer, options["report_file"])
+        failures = _run(scenario, content, options["report_file"], writer)
     for failure in failures:
         click.echo(failure, err=True)
     if failures:
@@ -109,12 +111,16 @@ def _simulate(path: Path, content: ScenarioFile) -> Iterator[SimulatedSync]:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _run(path: Path, content: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
-    """Run the scenario, and write the report; returns the sentences of expectations that failed. Raises UsageError."""
+def _run(path: Path, content: ScenarioFile, report_file: Path | None, writer: SyncWriter | None = None) -> list[str]:
+    """Run the scenario; returns the sentences of expectations that failed. Raises UsageError.
+
+    Without a `writer` the syncs are not written; without a `report_file` there is no report.
+    """
     summaries, checks = Summaries(content.scenario.duration_ms), expectations.checks(content.expectations)
     collector = None if report_file is None else SyncCollector()
     for sync in _simulate(path, content):
-        writer.add(sync)
+        if writer is not None:
+            writer.add(sync)
         summaries.add(sync)
         if collector is not None:
             collector.add(sync)
@@ -122,7 +128,8 @@ def _run(path: Path, content: ScenarioFile, writer: SyncWriter, report_file: Pat
             check.add(sync)
     check_results = [check.failure() for check in checks]  # empty for an expectation that is met
     failures, run_summaries = [failure for failure in check_results if failure], summaries.finish()
-    writer.finish(run_summaries, failures)
+    if writer is not None:
+        writer.finish(run_summaries, failures)
     if report_file is not None and collector is not None:
         report.write(report_file, simulation_report.data(path.name, content, collector, run_summaries, check_results))
     return failures
@@ -178,9 +185,9 @@ def _open_output(output_file: Path | None) -> Iterator[IO[str]]:
         yield stream
 
 
-def _instant_ms(instant_text: str) -> int:
+def _parse_instant_ms(instant_text: str) -> int:
     """The instant of `12:15`, `1:02:15`, `12m15s`, or seconds. Raises UsageError."""
-    matched = _CLOCK.fullmatch(instant_text)
+    matched = _CLOCK_TIME.fullmatch(instant_text)
     if matched:
         hours, minutes, seconds = (int(number_text or 0) for number_text in matched.groups())
         return ((hours * 60 + minutes) * 60 + seconds) * 1000
@@ -199,10 +206,10 @@ def _explanations(path: Path, content: ScenarioFile, at_ms: int) -> str:
         last_syncs[sync.autoscaler.spec.key] = sync
     if not last_syncs:
         raise UsageError(
-            f"--explain {clock(at_ms)} is before the first sync, at {clock(content.scenario.first_sync_ms)}"
+            f"--explain {clock_text(at_ms)} is before the first sync, at {clock_text(content.scenario.first_sync_ms)}"
         )
     explanations = [
-        f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}"
+        f"At {clock_text(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}"
         for sync in last_syncs.values()
     ]
     return "\n\n".join(explanations)

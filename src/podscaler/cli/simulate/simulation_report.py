@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from podscaler.cli.simulate.run_summary import RunSummary
 from podscaler.simulation import report
 from podscaler.simulation.files.scenario_file import ScenarioFile
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.report import ExpectationResult, ReportData, ReportTable, SyncCollector
 
 _COLUMNS = (
@@ -60,7 +60,7 @@ def _row(summary: RunSummary) -> tuple[str, ...]:
         f"{summary.replicas_mean:.2f}",
         f"{summary.scale_changes:,}",
         f"{summary.pod_hours:,.2f}",
-        clock(round(summary.seconds_at_max * 1000)),
+        clock_text(round(summary.seconds_at_max * 1000)),
         f"{100 * summary.lost_ratio:.2f} %",
         _milliseconds(summary.latency_mean_ms),
         _milliseconds(summary.latency_worst_ms),

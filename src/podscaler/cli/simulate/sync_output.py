@@ -2,7 +2,7 @@
 
 Called by `podscaler.cli.simulate.simulate`. Rows are those of `podscaler.simulation.model.results.TimelineRow`, one for
 each sync of each autoscaler. All forms are written as syncs come, so that memory does not grow with the length of a
-simulation.
+simulation. A new form: a name in FORMS, a SyncWriter, and a case in `_open_writer` of that module.
 """
 
 import csv
@@ -22,7 +22,7 @@ from podscaler.simulation.model.results import MetricReading, SimulatedSync, Tim
 
 FORMS = ("table", "json", "csv", "parquet")
 GROUP_ROWS = 16_384
-"""The rows of a row group of a Parquet file."""
+"""The most rows of a row group of a Parquet file."""
 
 _COLUMNS = tuple(field.name for field in msgspec.structs.fields(TimelineRow))
 
@@ -97,7 +97,7 @@ class ParquetWriter:
         self._group_rows = group_rows
         self._schema = {field.name: self._data_type(field.type) for field in msgspec.structs.fields(TimelineRow)}
         self._rows: list[dict[str, Any]] = []
-        self._groups: list[Path] = []
+        self._group_files: list[Path] = []
         with self._translated_errors():
             self._folder = TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.")
 
@@ -123,17 +123,17 @@ class ParquetWriter:
     def finish(self, summaries: list[RunSummary], failures: list[str]) -> None:
         """As in SyncWriter; Parquet has rows only."""
         del summaries, failures
-        if self._rows or not self._groups:
+        if self._rows or not self._group_files:  # without any rows, a file that has the columns
             self._write_group()
         with self._translated_errors():
-            self._polars.scan_parquet(self._groups).sink_parquet(self._path, row_group_size=self._group_rows)
+            self._polars.scan_parquet(self._group_files).sink_parquet(self._path, row_group_size=self._group_rows)
 
     def _write_group(self) -> None:
         """Write the rows that are held in memory to a file of the temporary folder."""
-        group = Path(self._folder.name) / f"{len(self._groups):06}.parquet"
+        group_file = Path(self._folder.name) / f"{len(self._group_files):06}.parquet"
         with self._translated_errors():
-            self._polars.DataFrame(self._rows, schema=self._schema).write_parquet(group)
-        self._groups.append(group)
+            self._polars.DataFrame(self._rows, schema=self._schema).write_parquet(group_file)
+        self._group_files.append(group_file)
         self._rows.clear()
 
     @contextmanager

@@ -1,13 +1,14 @@
 """Formats the timeline of a simulation as lines of text: one for each sync at which something changed.
 
 Called by `podscaler.cli.simulate.simulate`. A line shows the load, the metrics, the pods, and what the sync did, in the
-words of `podscaler demo` and of the autoscaler's events.
+words of `podscaler demo` and of the autoscaler's events. A further part of the line: in `lines`, and in
+`visible_values` if its change alone is to have a line.
 """
 
 from collections.abc import Iterator
 
 from podscaler.simulation.model import results
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
 
 _BAR_PODS_MAX = 40
@@ -33,7 +34,7 @@ class Timeline:
         self._failing: set[str] = set()
 
     def lines(self, sync: SimulatedSync) -> Iterator[str]:
-        """The lines of one sync; none if nothing changed."""
+        """The lines of the next sync; none if nothing changed since the autoscaler's sync before."""
         row = results.row(sync)
         visible_values = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
         outcome = self._outcome(sync, row)
@@ -42,10 +43,10 @@ class Timeline:
         self._last_values[row.autoscaler] = visible_values
         name = f"{row.autoscaler}   " if self._has_names else ""
         metrics = "   ".join(_metric_text(metric) for metric in row.metrics)
-        parts = [f"{clock(sync.at_ms):>8}   {name}{_load_text(row)}", metrics, _pods_text(row)]
+        parts = [f"{clock_text(sync.at_ms):>8}   {name}{_load_text(row)}", metrics, _pods_text(row)]
         yield "   ".join(filter(None, parts)).rstrip()
         if outcome:
-            yield f"{clock(sync.at_ms):>8}   {name}=> {outcome}"
+            yield f"{clock_text(sync.at_ms):>8}   {name}=> {outcome}"
 
     def _outcome(self, sync: SimulatedSync, row: TimelineRow) -> str:
         """What the sync did that users see as an event; empty for nothing new. Notes whether the sync failed."""

@@ -118,7 +118,7 @@ class DetailScreen(Screen[None]):
     async def read(self) -> None:
         """Read the autoscaler and show it; a failure is shown in place of the state."""
         try:
-            detail = await self._source.detail(*self.key, None, None)
+            detail = await self._source.detail(*self.key, from_ms=None, to_ms=None)
         except PodscalerError as error:
             note = f"{'/'.join(self.key)}: {plain(str(error))}"
             self.query_one("#state", Static).update(Text(note, style="bold red"))
@@ -164,7 +164,7 @@ class DetailScreen(Screen[None]):
         for name, rows in tab_rows(detail).items():
             if rows != self._shown_rows.get(name):
                 self._shown_rows[name] = rows
-                _refill(self.query_one(f"#table-{name}", DataTable), rows)
+                _refill_table(self.query_one(f"#table-{name}", DataTable), rows)
 
     def action_range(self, step: int) -> None:
         """Show a longer (1) or a shorter (-1) range of time."""
@@ -190,7 +190,7 @@ class DetailScreen(Screen[None]):
             self.post_message(self.DecisionOpened(self.key, self._marks[event.cursor_row]))
 
 
-def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
+def _refill_table(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
     """Replace the rows of a table; the cursor stays in its row as far as there is one."""
     cursor = table.cursor_row
     table.clear()

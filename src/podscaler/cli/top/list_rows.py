@@ -43,6 +43,7 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
 
 _SortKey = Callable[[AutoscalerRow], tuple[Any, ...]]
 
+# unknown replicas and instants come last
 ORDERS: dict[str, _SortKey] = {
     "problems": lambda row: (-row.severity, row.namespace, row.name),
     "name": lambda row: (row.namespace, row.name),

@@ -29,6 +29,7 @@ NAMESPACE_KEYS = 9
 """How many namespaces can be chosen by the keys 1 to 9."""
 
 Key = tuple[str, str]
+"""The namespace and the name of an autoscaler."""
 
 
 class ListScreen(Screen[None]):
@@ -108,7 +109,7 @@ class ListScreen(Screen[None]):
         if list(cells_by_key) == list(self._shown_cells):
             self._update_cells(table, cells_by_key, styles)
         else:
-            self._fill(table, cells_by_key, styles)
+            self._refill(table, cells_by_key, styles)
         self._shown_cells = cells_by_key
         self.query_one("#state", Static).update(Text(self._state_line(len(cells_by_key)), style="bold"))
 
@@ -124,7 +125,7 @@ class ListScreen(Screen[None]):
                 if new_cell != old_cell:
                     table.update_cell("/".join(key), column, _cell(column, new_cell, styles[key]), update_width=True)
 
-    def _fill(self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
+    def _refill(self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
         """Make all rows again; the cursor stays on its autoscaler."""
         selected, keys = self.selected, list(cells_by_key)
         table.clear()

@@ -2,7 +2,8 @@
 
 A plot has one column of characters for each slice of time and one row for each step of the value; the left margin has
 the largest and the smallest value of the axis. Where series meet, the later one of the list is on top. Each series has
-its own character as well as its own colour, so that plots can be read without colours.
+its own character as well as its own colour, so that plots can be read without colours. A further kind of mark is a
+`_draw` function that `plot` calls in the order of drawing.
 
 Example: the replicas 0, 0, 2 in a plot of 3 columns and 3 rows, with the character `#`. The step from 0 to 2 is drawn
 as a line, in the column of the later value:

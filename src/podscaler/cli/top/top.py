@@ -1,7 +1,7 @@
 """`podscaler top`: the autoscalers of a cluster in the terminal.
 
 `podscaler.cli.main` registers the command. It decides as the controller would, by a `ClusterWatch`, and shows that in a
-TopApp; `--once` prints the list.
+TopApp (`_run_program`); `--once` prints the list (`_print_once`). A new flag of the list is an attribute of ListView.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ LIST_TIMEOUT_S = 30.0
 POLL_PERIOD_S = 0.1
 """How often `--once` checks whether the list is complete."""
 NO_RECORD = {"record": None, "record_max_size": 0, "record_max_files": 1}
-"""The flags of recordings, which this command does not have."""
+"""The values of the flags of recordings, which this command does not have and a ClusterWatch reads."""
 
 EXAMPLE = """\b
 Examples:
@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
         given_flags=given_flags(ctx),
     )
     view = ListView(namespace=namespace, order=sort, only_problems=problems)
-    asyncio.run(_print_once(watch, view) if once else _show(watch, view))
+    asyncio.run(_print_once(watch, view) if once else _run_program(watch, view))
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def _watched_cluster(
         await client.close()
 
 
-async def _show(options: WatchOptions, view: ListView) -> None:
+async def _run_program(options: WatchOptions, view: ListView) -> None:
     """Run the program until the user quits. Raises UsageError for what cannot work, such as credentials."""
     try:
         from podscaler.cli.top.top_app import TopApp
@@ -118,8 +118,8 @@ def _find_notice(live_cluster: "LiveCluster") -> Notice | None:
     """What is wrong with the connection; None: nothing."""
     if faults := live_cluster.faults():
         return Notice("error", "; ".join(faults))
-    if waits := live_cluster.unready():
-        return Notice("info", "; ".join(waits))
+    if reasons := live_cluster.unready():
+        return Notice("info", "; ".join(reasons))
     return None
 
 

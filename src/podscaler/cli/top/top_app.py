@@ -1,7 +1,8 @@
 """The terminal program of `podscaler top`: opens its screens, and refreshes the list.
 
 `podscaler.cli.top.top` runs it. Every REFRESH_PERIOD_S the list gets the rows that are known, and the first line the
-state of the connection. Screens send messages (`Opened`), which are handled here.
+state of the connection. Screens send messages (`ListScreen.Opened`, `DetailScreen.PartOpened`), which are handled here;
+a further part to open is a case in `show_part`.
 """
 
 from collections.abc import Callable
@@ -117,7 +118,7 @@ class TopApp(App[None]):
         """Read an autoscaler, and open its `yaml` or the `explanation` of its latest decision; errors are shown."""
         name = "/".join(key)
         try:
-            detail = await self._source.detail(*key, None, None)
+            detail = await self._source.detail(*key, from_ms=None, to_ms=None)
         except PodscalerError as error:
             self._show_error(f"{name}: {error}")
             return

@@ -1,7 +1,7 @@
 """`podscaler tune`: finds a spec that meets goals, and recommends it if it holds on a part that the search did not see.
 
 `podscaler.cli.main` registers the command. The search is `podscaler.simulation.search`; this command reads the source,
-shows progress and prints.
+shows progress and prints. A new flag: an option of `command`, and an attribute of TuneFlags.
 """
 
 import json
@@ -126,7 +126,7 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
         share=flags["train"],
         on_progress=_progress_printer(flags["trials"]),
     )
-    _print(tuned, output, out)
+    _print_result(tuned, output, out)
     if report_file is not None:
         report.write(report_file, tune_report.data(tuned, tunable))
     if tuned.manifest is None:
@@ -143,7 +143,7 @@ def _progress_printer(trials: int) -> Callable[[int], None]:
     return show
 
 
-def _print(tuned: "TunedAutoscaler", output: str, manifest_file: Path | None) -> None:
+def _print_result(tuned: "TunedAutoscaler", output: str, manifest_file: Path | None) -> None:
     """Print the result in a form of `--output`, and write the recommended manifest to `--out`. Raises UsageError."""
     from podscaler.cli.tune import tune_output
 
@@ -156,6 +156,6 @@ def _print(tuned: "TunedAutoscaler", output: str, manifest_file: Path | None) ->
             click.echo(line)
     if manifest_file is not None and tuned.manifest is not None:
         try:
-            manifest_file.write_text(tune_output.patch(tuned), encoding="utf-8")
+            manifest_file.write_text(tune_output.manifest_text(tuned), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"cannot write {manifest_file}: {error.strerror}") from None

@@ -1,7 +1,8 @@
 """Prints the result of a search: scores on both parts, the changes with their effects, and the manifest.
 
-Called by `podscaler.cli.tune.tune`. The load is divided in two: the search sees its *first part* alone; the *later
-part* shows whether the result holds.
+Called by `podscaler.cli.tune.tune`, and for parts by `tune_search` and `tune_report`. The load is divided in two: the
+search sees its *first part* alone; the *later part* shows whether the result holds. A new figure goes into `table` and
+`as_json`.
 """
 
 import math
@@ -53,7 +54,7 @@ def table(tuned: TunedAutoscaler) -> Iterator[str]:
     yield f"{tuned.name}: {search_result.trials} candidates tried on the first part of the load{interruption}"
     yield ""
     yield from _aligned(score_rows(tuned, measures))
-    yield from _front(tuned, measures)
+    yield from _front_lines(tuned, measures)
     if tuned.changes:
         yield from ("", "Changes:", *(f"  {change}" for change in tuned.changes))
     if tuned.effects:
@@ -111,7 +112,7 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
         "trials": search_result.trials,
         "interrupted": search_result.is_interrupted,
         "present": {"first": _score_values(search_result.present), "later": _score_values(search_result.present_later)},
-        "candidate": _candidate(search_result),
+        "candidate": _candidate_fields(search_result),
         "front": [
             {"spec": msgspec.to_builtins(candidate.spec), "first": _score_values(candidate.scores)}
             for candidate in search_result.front
@@ -124,7 +125,7 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
     }
 
 
-def _candidate(search_result: SearchResult) -> Mapping[str, Any] | None:
+def _candidate_fields(search_result: SearchResult) -> Mapping[str, Any] | None:
     """The chosen spec with its scores on both parts; None if none was chosen."""
     if search_result.chosen is None or search_result.chosen_later is None:
         return None
@@ -135,8 +136,8 @@ def _candidate(search_result: SearchResult) -> Mapping[str, Any] | None:
     }
 
 
-def patch(tuned: TunedAutoscaler) -> str:
-    """The manifest as YAML, with the reasons as comments. Raises ValueError if nothing is recommended."""
+def manifest_text(tuned: TunedAutoscaler) -> str:
+    """The recommended manifest as YAML, with the reasons as comments. Raises ValueError if nothing is recommended."""
     if tuned.manifest is None:
         raise ValueError("nothing is recommended")
     lines = [verdict(tuned), *(str(change) for change in tuned.changes), *tuned.effects]
@@ -158,7 +159,7 @@ def _score_texts(candidate_scores: Scores, measures: Sequence[str]) -> Sequence[
     return [scores.score_text(candidate_scores, measure) for measure in measures]
 
 
-def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
+def _front_lines(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
     """Lines about the Pareto front of several minimized measures, FRONT_SHOWN_MAX candidates of it at most."""
     front = tuned.result.front
     if len(tuned.goals.minimize) < 2 or len(front) < 2:

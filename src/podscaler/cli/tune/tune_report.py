@@ -1,6 +1,6 @@
 """The report of a search as a page: scores on both parts, the candidates as a scatter plot, and the pods over time.
 
-Called by `podscaler.cli.tune.tune` for `--report`.
+Called by `podscaler.cli.tune.tune` for `--report`. A new plot or table goes into `data`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,11 +33,11 @@ _SECOND_MEASURE, _THIRD_MEASURE = "under-amount", "pod-hours"
 
 def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
     """The content of the report. Raises ValueError if the scenario contradicts itself."""
-    present_part, *other_parts = _parts(tuned, source)
+    present_part, *other_parts = _autoscaler_parts(tuned, source)
     changes = ReportTable(
         title="Changes",
         columns=("Field", "Before", "After"),
-        rows=tuple([(change.path, _text(change.before), _text(change.after)) for change in tuned.changes]),
+        rows=tuple([(change.path, _field_text(change.before), _field_text(change.after)) for change in tuned.changes]),
     )
     return report.ReportData(
         title=f"Tuning of {tuned.name}",
@@ -50,7 +50,7 @@ def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
     )
 
 
-def _text(field: object) -> str:
+def _field_text(field: object) -> str:
     return "unset" if field is None else msgspec.json.encode(field).decode()
 
 
@@ -95,7 +95,7 @@ def _scatter_plot(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     )
 
 
-def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPart]:
+def _autoscaler_parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPart]:
     """The present spec and the chosen one over the whole load."""
     yield _simulated(source.scenario, f"{tuned.name}, present spec")
     if (chosen := tuned.result.chosen) is not None:

@@ -1,6 +1,7 @@
 """Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does.
 
-Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints.
+Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints. A
+further sentence about the run goes into `_remarks`.
 """
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ def tune(
         share: the share of the load that is its first part, between 0 and 1.
         on_progress: called with the number of candidates that were tried.
     """
-    exact_reasons: dict[str, None] = {}  # why the exact engine ran; a dict keeps their order
+    exact_reasons: dict[str, None] = {}  # why the exact engine ran, in order; `setdefault` adds a reason
     try:
         whole_load = ScoredPart(
             scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms

@@ -70,7 +70,7 @@ def _with_one_autoscaler(scenario: SimulationScenario) -> tuple[SimulationScenar
             f"{own_autoscaler.spec.key} and {', '.join(shared)} scale the same workload; tune improves one alone"
         )
     workloads = tuple([workload for workload in scenario.workloads if workload.key == workload_key])
-    if len(workloads) == len(scenario.workloads):
+    if len(workloads) == len(scenario.workloads):  # then there is no other autoscaler either
         return scenario, ()
     left_out = ", ".join(workload.key for workload in scenario.workloads if workload.key != workload_key)
     reduced = msgspec.structs.replace(scenario, autoscalers=(own_autoscaler,), workloads=workloads)

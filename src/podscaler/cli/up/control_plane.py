@@ -123,12 +123,12 @@ class UpSettings:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        kinds = catalog.RESOURCES
+        resources = catalog.RESOURCES
         if self.serve_removed_apis:
-            kinds = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
+            resources = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
         if not self.serves_metrics_api:
-            return metrics.without_metrics(kinds)
-        return metrics.with_stored_metrics(kinds) if self.api_only else kinds
+            return metrics.without_metrics(resources)
+        return metrics.with_stored_metrics(resources) if self.api_only else resources
 
     @property
     def enabled_controllers(self) -> frozenset[str]:
@@ -217,8 +217,8 @@ class ControlPlane:
         service_ip = await kubernetes_service.ensure_service_ip(registry)
         access = await asyncio.to_thread(_ensure_access, self._settings, self._clock.now_ns(), service_ip)
         accounts = AccountTokens(access.account_key, objects.find, self._clock)
-        _admit_pods(objects, has_accounts=not self._settings.api_only)
         request_authenticator, authorizer = self._make_auth(objects, access, accounts)
+        _register_admission(objects, authorizer, self._clock, has_accounts=not self._settings.api_only)
         node_auth = NodeAuth(accounts, NodeAccess(request_authenticator, authorizer))
         machine = self._make_machine(registry, address_block, kinds, node_auth)
         audit = await self._open_audit()
@@ -232,15 +232,15 @@ class ControlPlane:
         server = self._make_server(objects, access, request_authenticator, server_parts)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
-        webhooks.client.own_addresses |= {(HOST, port), (service_ip, kubernetes_service.PORT)}
+        webhooks.client.own_addresses |= {(HOST, port), (service_ip, kubernetes_service.PORT)}  # refused: a circle
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)
 
         facts = ClusterFacts(
-            kinds,
-            cluster_ips,
-            access.certificates.authority_pem.decode(),
-            (HOST, port),
+            resources=kinds,
+            cluster_ips=cluster_ips,
+            ca_certificate=access.certificates.authority_pem.decode(),
+            server=(HOST, port),
             group_versions=server.group_versions,
             issue_for_secret=accounts.issue_for_secret,
             signer=RequestSigner(data_dir / "certificates"),
@@ -312,11 +312,11 @@ class ControlPlane:
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
         """Start the server, which `_exit_stack` stops; returns its port. Raises UsageError."""
-        port = await self._bind(server, last_port)
+        port = await self._bind_port(server, last_port)
         self._exit_stack.push_async_callback(server.stop)
         return port
 
-    async def _bind(self, server: ApiServer, last_port: int) -> int:
+    async def _bind_port(self, server: ApiServer, last_port: int) -> int:
         """Start the server on the port of the flag, else on that of the last run, else on any free one."""
         if self._settings.port:
             return await server.start(HOST, self._settings.port)
@@ -328,13 +328,10 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
-        """The authentication and authorization of requests; also adds the admission of certificate requests."""
+        """The authentication and authorization of requests."""
         stored = [resource.key for resource in self._resources if resource.stored]
         request_authenticator = authenticator.Authenticator({**access.users, access.admin_token: ADMIN}, accounts)
-        authorizer = Authorizer(policy_index.watch_policy(objects, stored))
-        certificate_admission.register_requests(objects, authorizer, self._clock)
-        certificate_admission.register_bundles(objects, authorizer)
-        return request_authenticator, authorizer
+        return request_authenticator, Authorizer(policy_index.watch_policy(objects, stored))
 
     def _make_machine(
         self, registry: Registry, address_block: addresses.AddressBlock, kinds: KnownKinds, auth: NodeAuth
@@ -344,7 +341,7 @@ class ControlPlane:
             return None
         settings = MachineSettings(
             KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
-            certificates=self._settings.data_dir / "certificates",
+            certificates_folder=self._settings.data_dir / "certificates",
             metric_resolution_s=self._settings.metric_resolution_s,
             images=self._settings.images,
         )
@@ -404,13 +401,15 @@ class ControlPlane:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
-    """Add the admission of pods, of claims, and by quotas; `has_accounts`: pods get service accounts."""
+def _register_admission(objects: Objects, authorizer: Authorizer, clock: Clock, *, has_accounts: bool) -> None:
+    """Add the admission of pods, claims and certificates, and by quotas; `has_accounts`: pods get service accounts."""
     limit_ranges.register(objects)
     pod_classes.register(objects)
     resource_quotas.register(objects)
     if has_accounts:
         account_admission.register(objects, Random())
+    certificate_admission.register_requests(objects, authorizer, clock)
+    certificate_admission.register_bundles(objects, authorizer)
 
 
 def _ensure_access(settings: UpSettings, now_ns: int, service_ip: str) -> _Access:

@@ -30,7 +30,7 @@ class OldGenerationCollector:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._left_after_full = 0
+        self._objects_after_full = 0  # that the last collection of all objects left
         self._frozen_max = 0  # an upper bound of the count of frozen objects
         self.new_collections = 0
         self.full_collections = 0
@@ -40,7 +40,7 @@ class OldGenerationCollector:
         python_thresholds = gc.get_threshold()
         gc.collect()
         gc.freeze()
-        self._left_after_full = self._frozen_max = gc.get_freeze_count()
+        self._objects_after_full = self._frozen_max = gc.get_freeze_count()
         gc.set_threshold(python_thresholds[0], python_thresholds[1], _NEVER)
         try:
             while True:
@@ -52,7 +52,7 @@ class OldGenerationCollector:
 
     def collect_if_due(self) -> None:
         """Collect new objects or all objects, if either is due."""
-        objects_max = 2 * self._left_after_full + SLACK_OBJECTS
+        objects_max = 2 * self._objects_after_full + SLACK_OBJECTS
         threshold_0, threshold_1, _ = gc.get_threshold()
         if self._frozen_max > objects_max:
             self._frozen_max = gc.get_freeze_count()
@@ -78,5 +78,5 @@ class OldGenerationCollector:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._left_after_full = self._frozen_max = gc.get_freeze_count()
+        self._objects_after_full = self._frozen_max = gc.get_freeze_count()
         self.full_collections += 1

@@ -41,13 +41,13 @@ class MachineSettings:
 
     Attributes:
         kubelet: the agent's settings; `Machine` fills in the address of the name server.
-        certificates: the folder with the authority, for the certificate of the node's endpoints.
+        certificates_folder: has the authority, for the certificate of the node's endpoints.
         metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
         images: the table of `--image`.
     """
 
     kubelet: KubeletSettings
-    certificates: Path
+    certificates_folder: Path
     metric_resolution_s: float
     images: ImageTable = field(default_factory=dict)
 
@@ -58,11 +58,11 @@ class NodeAuth:
 
     Attributes:
         accounts: issues the tokens of pods.
-        endpoints: decides who may call the node's endpoints.
+        node_access: decides who may call the node's endpoints.
     """
 
     accounts: AccountTokens
-    endpoints: NodeAccess
+    node_access: NodeAccess
 
 
 class Machine:
@@ -88,10 +88,10 @@ class Machine:
         self._clock = clock
         self._registry = registry
         self._heapster: HeapsterEndpoint | None = None
-        self._certificates = settings.certificates
+        self._certificates_folder = settings.certificates_folder
         self._address = block.node_address
         self._name_server = ClusterDNS(registry, block)
-        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, make_tls_context=self._server_tls)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.node_access, make_tls_context=self._server_tls)
         self._node = NodeAgent(
             registry,
             replace(settings.kubelet, nameserver=self._name_server.address),
@@ -128,7 +128,7 @@ class Machine:
             virtual_objects={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
-            find_node_endpoint=self._node_endpoint,
+            find_node_endpoint=self._find_node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )
@@ -174,7 +174,7 @@ class Machine:
             stats_summary.PATH: stats_summary.stats_summary_page(get_snapshot),
         }
 
-    def _node_endpoint(self) -> NodeEndpoint | None:
+    def _find_node_endpoint(self) -> NodeEndpoint | None:
         """The address of the node's endpoints; None as long as they do not listen."""
         if self._endpoints.bound is None:
             return None
@@ -183,12 +183,12 @@ class Machine:
 
     def _client_tls(self) -> ssl.SSLContext:
         """The TLS context of the API server as a client of the endpoints. Blocks. Raises UsageError."""
-        return certificates.kubelet_client_context(self._certificates, now_ns=self._clock.now_ns())
+        return certificates.kubelet_client_context(self._certificates_folder, now_ns=self._clock.now_ns())
 
     def _server_tls(self, node_name: str) -> ssl.SSLContext:
         """The TLS context of the endpoints. Blocks. Raises UsageError."""
         now_ns = self._clock.now_ns()
-        return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
+        return certificates.node_context(self._certificates_folder, node_name, self._address, now_ns=now_ns)
 
     async def stop(self) -> None:
         """Stop the endpoints, the processes of pods, and the name server; call it after `tasks` have ended."""

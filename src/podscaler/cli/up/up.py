@@ -1,7 +1,7 @@
 """`podscaler up`: the flags, and the run of a whole control plane on this machine until a signal ends it.
 
 `podscaler.cli.main` registers the command. `podscaler.cli.up.control_plane` wires the parts; a new flag is an option
-here and an attribute of its `UpSettings`.
+here and an attribute of its `UpSettings`, and contradictions to other flags are in `_check_options`.
 """
 
 import asyncio
@@ -113,24 +113,19 @@ def command(
     """
     log_output.configure(options["log_format"], verbose, base_level=logging.WARNING, get_fields=current_sync.log_fields)
     autoscaler = controller_settings.parse_settings(options)
-    resolution_ns = options["metric_resolution"]
-    if resolution_ns < NANOSECONDS // 10:
-        raise UsageError(f"--{METRIC_RESOLUTION_FLAG} must be at least 100ms")
     without_autoscaler = without_autoscaler or options["api_only"]
-    for flag in ("record", "metrics_bind_address"):
-        if without_autoscaler and options[flag]:
-            raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
+    _check_options(options, without_autoscaler=without_autoscaler)
     folder = data_dirs.absolute_path(data_dir)
     up_settings = UpSettings(
         data_dir=folder,
         port=port,
         kubeconfig=_kubeconfig_file(kubeconfig_out) if kubeconfig_out else folder / "kubeconfig",
-        metric_resolution_s=resolution_ns / NANOSECONDS,
+        metric_resolution_s=options["metric_resolution"] / NANOSECONDS,
         autoscaler=None if without_autoscaler else autoscaler,
         record=recording.record_file(options, autoscaler),
         autoscaler_serving=endpoints.parse_address_option(options["metrics_bind_address"]),
-        serve_removed_apis=_serves_removed_apis(options),
-        serve_heapster=_serves_heapster(options),
+        serve_removed_apis=options["serve_removed_apis"],
+        serve_heapster=options["serve_heapster"],
         api_only=options["api_only"],
         runs_workload_controllers=not options["without_workload_controllers"],
         serves_metrics_api=not options["without_metrics_api"],
@@ -154,20 +149,17 @@ def _kubeconfig_file(path: Path) -> Path:
     return file
 
 
-def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
-    """Whether old versions are served, by click's `options`. Raises UsageError for flags that contradict each other."""
-    is_served: bool = options["serve_removed_apis"]
-    if is_served and options["strict_upstream"]:
+def _check_options(options: Mapping[str, Any], *, without_autoscaler: bool) -> None:
+    """Raise UsageError for a resolution that is too short and for contradicting flags (values by click's names)."""
+    if options["metric_resolution"] < NANOSECONDS // 10:
+        raise UsageError(f"--{METRIC_RESOLUTION_FLAG} must be at least 100ms")
+    for name in ("record", "metrics_bind_address"):
+        if without_autoscaler and options[name]:
+            raise UsageError(f"--{name.replace('_', '-')} needs the autoscaler, which is left out")
+    if options["serve_removed_apis"] and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
-    return is_served
-
-
-def _serves_heapster(options: Mapping[str, Any]) -> bool:
-    """Whether Heapster's API is served, by click's `options`. Raises UsageError for contradicting flags."""
-    is_served: bool = options["serve_heapster"]
-    if is_served and options["api_only"]:
+    if options["serve_heapster"] and options["api_only"]:
         raise UsageError("--serve-heapster needs the node, which --api-only leaves out")
-    return is_served
 
 
 def _loop_runner() -> Any:

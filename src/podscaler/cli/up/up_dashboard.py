@@ -45,14 +45,14 @@ class UpDashboard:
         self._clock = clock
         self._port = port
         self._controller: Controller | None = None
-        self._attach: Callable[[Controller], None] | None = None
+        self._attach_to_cluster: Callable[[Controller], None] | None = None  # None until `start` has made the cluster
         self._exit_stack = AsyncExitStack()
 
     def attach(self, controller: Controller) -> None:
         """Show this controller from now on, in place of the one before; call it before the controller runs."""
         self._controller = controller
-        if self._attach is not None:
-            self._attach(controller)
+        if self._attach_to_cluster is not None:
+            self._attach_to_cluster(controller)
 
     async def start(self, kubeconfig: Path, on_login: Callable[[str], None]) -> tuple[str, str]:
         """Serve; returns the URL, and a link that logs in once. Raises UsageError if it cannot listen.
@@ -71,7 +71,7 @@ class UpDashboard:
         live_cluster = LiveCluster(self.history, client, self._clock, name=CLUSTER_NAME, own_manager=installation.UP)
         if self._controller is not None:
             live_cluster.attach(self._controller)
-        self._attach = live_cluster.attach
+        self._attach_to_cluster = live_cluster.attach
         server = DashboardServer(live_cluster, self._clock, DashboardOptions(port=self._port, on_login=on_login))
         await server.start()
         self._exit_stack.push_async_callback(server.stop)

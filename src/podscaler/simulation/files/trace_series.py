@@ -13,7 +13,7 @@ from typing import Literal
 from podscaler.base.errors import UsageError
 from podscaler.simulation.files.traces import TracePoint
 from podscaler.simulation.model import step_series
-from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.expectations import clock_text
 from podscaler.simulation.model.step_series import StepSeries
 
 Gaps = Literal["error", "hold", "zero"]
@@ -182,7 +182,7 @@ class _StepBuilder:
         if distance_ms <= GAP_STEPS * self.usual_step_ms:
             return
         if self.rules.gaps == "error":
-            distance, usual_distance = clock(distance_ms), clock(self.usual_step_ms)
+            distance, usual_distance = clock_text(distance_ms), clock_text(self.usual_step_ms)
             raise self.rules.error(
                 location,
                 f"a gap of {distance} since {self.last_point.location}, usual is {usual_distance}; {_GAP_ADVICE}",
@@ -218,7 +218,7 @@ def _series_of_requests(points: Iterator[TracePoint], rules: PointRules, per_uni
 
 def _early_end_error(last_point: TracePoint, rules: PointRules) -> UsageError:
     """The error of points that end before the scenario does."""
-    duration_text, end_text = clock(rules.duration_ms), clock(max(last_point.at_ms, 0))
+    duration_text, end_text = clock_text(rules.duration_ms), clock_text(max(last_point.at_ms, 0))
     sentence = (
         f"the rows end {end_text} after the start, and the scenario lasts {duration_text}; shorten `duration`, or state"
     )

@@ -44,7 +44,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def span(self) -> str:
         """`between 10:00 and 15:00`."""
-        return f"between {clock(self.from_ms)} and {clock(self.until_ms)}"
+        return f"between {clock_text(self.from_ms)} and {clock_text(self.until_ms)}"
 
 
 class ExpectationCheck:
@@ -100,7 +100,7 @@ class ExpectationCheck:
         expectation = self._expectation
         self._first_miss = (
             f"{expectation.workload_name}: {_observation_text(expectation.value, observed_value)} "
-            f"at {clock(sync.at_ms)}, expected {_bounds_text(expectation)} {expectation.span}"
+            f"at {clock_text(sync.at_ms)}, expected {_bounds_text(expectation)} {expectation.span}"
         )
 
     def _later_misses_text(self) -> str:
@@ -114,13 +114,13 @@ def checks(expectations: Iterable[Expectation]) -> list[ExpectationCheck]:
     return [ExpectationCheck(expectation) for expectation in expectations]
 
 
-def clock(at_ms: int) -> str:
+def clock_text(at_ms: int) -> str:
     """An instant of a simulation: `12:15` for minutes and seconds, `1:02:15` with hours, with milliseconds if any."""
     seconds, milliseconds = divmod(at_ms, 1000)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
-    clock_text = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-    return f"{clock_text}.{milliseconds:03}" if milliseconds else clock_text
+    text_without_ms = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{text_without_ms}.{milliseconds:03}" if milliseconds else text_without_ms
 
 
 def _observed_value(sync: SimulatedSync, value_name: ExpectedValue) -> float | None:
