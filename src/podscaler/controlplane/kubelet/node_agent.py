@@ -3,7 +3,7 @@
 `podscaler.cli.up.machine` makes one `NodeAgent` and runs it beside the API server. At its start it kills orphaned
 processes of an earlier run and registers the Node. Then it watches pods: unbound pods are passed to the scheduler's
 `Binder`, and each pod of this node gets a worker. A worker that fails is started again; a failure of one pod does not
-affect others. Another watch or periodic task is a task of `run`.
+affect others. A new watch or periodic task is a task of `run`; a part that the workers need, a field of `Dependencies`.
 """
 
 import asyncio
@@ -141,7 +141,9 @@ class NodeAgent:
         self._recorders: list[EventRecorder] = []
         self._is_stopping = False
         self._networks: PodNetworks | None = None
-        self._network_limitation: str | None = None
+        self._network_limitation: str | None = (
+            None  # why pods have no network namespaces, "": they have; None: not tried
+        )
         self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
 
@@ -343,7 +345,9 @@ class NodeAgent:
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._registry.watch_renewed("nodes"):
-            if change.type != "MODIFIED":  # ADDED begins a watch, as it does for the unbound pods in `_watch_pods`
+            if (
+                change.type != "MODIFIED"
+            ):  # a watch begins with ADDED; `_watch_pods` gets each unbound pod then, and binds it
                 continue
             for pod in self._registry.list("pods"):
                 if not scheduler.is_skipped(pod):

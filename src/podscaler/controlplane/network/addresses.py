@@ -36,10 +36,10 @@ CLAIM_NAME_PREFIX = "podscaler.dev/block"
 
 LAST_BLOCK_ATTEMPTS, LAST_BLOCK_RETRY_S = 40, 0.05
 """How often the block of the last run is tried, and the seconds between."""
+# the offsets of the three kinds of addresses; the ranges must not overlap, as `release` frees an offset in both
+NODE_OFFSET: Final = 1
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
-"""An offset is of one of the two ranges only: `release` frees it in both."""
-NODE_OFFSET: Final = 1
 SHARED_ADDRESS: Final = "127.0.0.1"
 
 Claim = socket.socket | IO[str]
@@ -79,6 +79,7 @@ class _OffsetPool:
         return True
 
     def release(self, offset: int) -> None:
+        """Free an offset; one that is not used is ignored."""
         self._used.discard(offset)
 
 
@@ -152,7 +153,7 @@ class AddressBlock:
     def release(self, address: str) -> None:
         """Free an address; one of another block, and an empty text, are ignored."""
         offset = self._offset(address)
-        if offset is not None:
+        if offset is not None:  # it is used in one of the pools at most
             self._pods.release(offset)
             self._services.release(offset)
 

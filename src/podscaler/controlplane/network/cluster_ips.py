@@ -4,7 +4,8 @@ A Service gets both while it is written: the registry calls `allocate` before va
 `Allocation` or releases it (refused write, dry run), and undoes it if the disk fails later.
 `controller_manager.Controllers` also runs this controller in a `control_loop.ControlLoop`, for Services of an earlier
 run with another address block: a stored 127.5.224.1 becomes 127.9.224.1 in block 127.9.0.0/16 if that is free, else
-another address of the block.
+another address of the block. A new allocated field: `_allocated_fields`, and where it is reserved and released
+(`_reserve`, `_release`, `_commit`).
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
 Differs: an address that a user requested and that is not available is replaced, not refused.
@@ -100,9 +101,12 @@ class ClusterIPs(Reconciler[Key]):
         try:
             node_ports = NodePortAllocation(self._node_ports, key, stored_spec, is_dry=is_dry)
             allocated_fields = _allocated_fields(node_ports, spec, address)
-        except PodscalerError as error:
+        except StatusError:
             self._addresses.release(address)
-            raise error if isinstance(error, StatusError) else api_errors.internal_error(str(error)) from error
+            raise
+        except PodscalerError as error:  # no node port is free
+            self._addresses.release(address)
+            raise api_errors.internal_error(str(error)) from error
         commit = partial(self._commit, key, {**spec, **allocated_fields}, address)
         release = partial(self._addresses.release, address)
         return Allocation(allocated_fields, commit=commit, release=release, undo=partial(self._restore, key))
@@ -126,7 +130,7 @@ class ClusterIPs(Reconciler[Key]):
             return None
         self._reserve(service)
         stored_spec = self._node_ports.without_ports_of_others(key, service["spec"])
-        address = ""  # unchanged
+        address = ""  # the stored one is right, or the Service needs none
         stored_address = stored_spec.get("clusterIP", "")
         is_reserved = self._reserved.get(key) == stored_address  # else it is missing, or of another block or Service
         if _needs_address(stored_spec) and not is_reserved:

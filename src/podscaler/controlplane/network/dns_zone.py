@@ -1,7 +1,8 @@
 """Resolves the DNS names of the cluster: Services, endpoints of headless Services, and pods.
 
 `dns_server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup
-reads all Services. Each kind of name has a method `_find_...`, which `Zone.find` calls:
+reads all Services. Each kind of name has a method `_find_...`, which `Zone.find` calls (a new one is a case there; a
+new record type needs its encoding in `dns_messages`):
 
     SERVICE.NAMESPACE.svc.ZONE            A: clusterIP; of a headless Service (clusterIP None) its endpoints' addresses
     HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   A: one endpoint of a headless Service (127-5-1-2 without a hostname)
@@ -114,7 +115,8 @@ class Zone:
     def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
         """The addresses of a Service, each with its hostname below the Service's name (empty for a clusterIP)."""
         cluster_ip = service["spec"].get("clusterIP", "")
-        if cluster_ip != "None":
+        is_headless = cluster_ip == "None"
+        if not is_headless:
             if cluster_ip:
                 yield cluster_ip, ""
             return

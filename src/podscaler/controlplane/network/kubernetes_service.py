@@ -19,7 +19,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 ENDPOINTS = "endpoints"
-NAMESPACE, NAME = KEY = ("default", "kubernetes")
+NAMESPACE, NAME = "default", "kubernetes"
+KEY = (NAMESPACE, NAME)
+"""Of the Service, its EndpointSlice and its Endpoints."""
 PORT_NAME = "https"
 PORT = 443
 _INITIAL_TARGET_PORT = 6443
@@ -68,11 +70,11 @@ class KubernetesService(Reconciler[selection.Key]):
         elif service["spec"].get("ports") != desired_ports:
             spec = {**service["spec"], "ports": desired_ports}
             await self._registry.update(SERVICES, {**service, "spec": spec})
-        await self._ensure(SLICES, _slice(host, port), ("endpoints", "ports"))
-        await self._ensure(ENDPOINTS, _endpoints(host, port), ("subsets",))
+        await self._ensure_object(SLICES, _slice(host, port), ("endpoints", "ports"))
+        await self._ensure_object(ENDPOINTS, _endpoints(host, port), ("subsets",))
         return None
 
-    async def _ensure(self, resource: str, desired: Object, fields: Sequence[str]) -> None:
+    async def _ensure_object(self, resource: str, desired: Object, fields: Sequence[str]) -> None:
         """Create an object, or update those fields of the stored one that differ."""
         existing = self._registry.find(resource, *KEY)
         if existing is None:

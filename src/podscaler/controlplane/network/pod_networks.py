@@ -80,7 +80,7 @@ class PodNetworks:
             raise PodNetworkError("only root may connect network namespaces to the machine")
         remove_orphaned_interfaces(self._block)
         try:
-            _ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
+            _run_ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
             _set_option(f"conf/{self._bridge}/route_localnet", 1)
             self._try_connection()
         except (PodNetworkError, OSError) as error:
@@ -125,7 +125,7 @@ class PodNetworks:
             raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
         self._namespaces[address] = descriptor
         try:
-            _ip(
+            _run_ip(
                 [
                     f"link set {self._interface(address)} master {self._bridge} up",
                     f"route replace table local {address}/32 dev {self._bridge} src {self._block.node_address}",
@@ -145,7 +145,7 @@ class PodNetworks:
         descriptor = self._namespaces.pop(address)
         route = f"{address}/32 dev {self._bridge}"
         try:  # before the descriptor is closed: the kernel removes the interface of a namespace some time after its end
-            _ip([f"link delete {self._interface(address)}", f"route delete table local {route}"])
+            _run_ip([f"link delete {self._interface(address)}", f"route delete table local {route}"])
         finally:
             os.close(descriptor)
 
@@ -166,7 +166,7 @@ class PodNetworks:
         _check_result(_libc().unshare(CLONE_NEWNET))
         _set_option("conf/all/route_localnet", 1)
         _set_option("ip_unprivileged_port_start", 0)
-        _ip(
+        _run_ip(
             [
                 "link set lo up",
                 # the node's end is made in the namespace of the main thread of `up`, which is the node's
@@ -188,7 +188,7 @@ class PodNetworks:
         Raises OSError, PodNetworkError.
         """
         node_address = self._block.node_address
-        unused_address = f"{node_address.rpartition('.')[0]}.2"
+        unused_address = f"{node_address.rpartition('.')[0]}.2"  # pods get 127.N.1.1 and higher ones
         self.add(unused_address)
         with socket.create_server((node_address, 0)) as server, self.open_socket(unused_address) as client:
             client.settimeout(TRY_TIMEOUT_S)
@@ -218,7 +218,7 @@ def remove_orphaned_interfaces(block: AddressBlock) -> None:
 def _remove_interfaces(block: AddressBlock) -> None:
     """Remove the bridge and the interfaces of a block. Raises PodNetworkError."""
     try:
-        _ip(f"link delete {name}" for name in _interfaces_of(block))
+        _run_ip(f"link delete {name}" for name in _interfaces_of(block))
     except PodNetworkError:  # one may have gone meanwhile, with the last process of its namespace
         if _interfaces_of(block):
             raise
@@ -251,7 +251,7 @@ def _interface_prefix(block: AddressBlock) -> str:
     return f"ps{block.number}-"
 
 
-def _ip(commands: Iterable[str]) -> None:
+def _run_ip(commands: Iterable[str]) -> None:
     """Run these commands of ip(8), each without the word `ip`. Raises PodNetworkError if one of them fails."""
     batch = "".join(f"{command}\n" for command in commands)
     if not batch:

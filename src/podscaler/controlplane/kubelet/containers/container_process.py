@@ -63,8 +63,8 @@ async def start(
     container_streams = ContainerStreams(log, stdin=stdin, master=ends.master)
     outputs: tuple[tuple[Stream, int | None], ...] = (("stdout", ends.stdout), ("stderr", ends.stderr))
     readers = tuple(
-        PipeReader(descriptor, partial(container_streams.feed, name), lambda: container_streams.is_full)
-        for name, descriptor in outputs
+        PipeReader(descriptor, partial(container_streams.feed, stream), lambda: container_streams.is_full)
+        for stream, descriptor in outputs
         if descriptor is not None
     )
 

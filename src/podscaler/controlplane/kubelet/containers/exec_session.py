@@ -30,7 +30,7 @@ class ExecSession:
         self._stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
         self._stdout = None if ends.stdout is None else DescriptorReader(ends.stdout)
         self._stderr = None if ends.stderr is None else DescriptorReader(ends.stderr)
-        self._master = ends.master
+        self._master = ends.master  # the master side of the terminal, None without one, and after `close`
         process.exited.add_done_callback(self._finish_outputs)
 
     def stdout(self) -> AsyncIterator[bytes]:

@@ -57,10 +57,10 @@ def check_result(result: int, failed_action: str) -> None:
     """Raise LaunchError if a call of libc has returned an error; its message begins with `failed_action`."""
     if result != 0:
         error_number = ctypes.get_errno()
-        raise LaunchError(f"{failed_action}: {os.strerror(error_number)}" + (_hint(error_number)))
+        raise LaunchError(f"{failed_action}: {os.strerror(error_number)}" + (_privilege_hint(error_number)))
 
 
-def _hint(error_number: int) -> str:
+def _privilege_hint(error_number: int) -> str:
     return " (this machine does not allow private mounts)" if error_number in (errno.EPERM, errno.ENOSYS) else ""
 
 

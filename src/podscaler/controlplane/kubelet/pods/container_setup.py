@@ -35,9 +35,9 @@ from podscaler.controlplane.kubelet.volumes import environment, host_names, name
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
+# waiting reasons of containers that cannot be created; all others have CreateContainerConfigError
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
-"""Waiting reasons of containers that cannot be created; others are CreateContainerConfigError."""
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod
 MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
 """The folders of the machine in the root file system of an image."""

@@ -55,12 +55,10 @@ def compute_pod_actions(
         return _terminate(containers, initialized=initialized)
     # once initialized, all containers are eligible: init containers that have succeeded are not startable
     is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
-    startable = [c for c in eligible if _is_startable(c)]
-    due_now = [c for c in startable if (c.start_due_ns or 0) <= now_ns]
-    later_ns = [c.start_due_ns for c in startable if c.start_due_ns is not None and c.start_due_ns > now_ns]
+    startable = [(c.name, c.start_due_ns) for c in eligible if not c.is_running and c.start_due_ns is not None]
     return PodActions(
-        start=tuple(c.name for c in due_now),
-        wake_at_ns=min(later_ns, default=None),
+        start=tuple(name for name, due_ns in startable if due_ns <= now_ns),
+        wake_at_ns=min((due_ns for _, due_ns in startable if due_ns > now_ns), default=None),
         initialized=is_initialized,
     )
 
@@ -69,22 +67,12 @@ def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[Cont
     """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:
-        if container.role is Role.INIT:
-            if _has_succeeded(container):
-                continue
-            return False, [*eligible, container]
-        if container.role is Role.SIDECAR:
-            eligible.append(container)
-            if not container.started:
-                return False, eligible
-        else:
-            eligible.append(container)
+        if container.role is Role.INIT and _has_succeeded(container):
+            continue
+        eligible.append(container)
+        if container.role is Role.INIT or (container.role is Role.SIDECAR and not container.started):
+            return False, eligible  # all later containers wait for this one
     return True, eligible
-
-
-def _is_startable(container: ContainerState) -> bool:
-    """Whether the container may be started, now or at its `start_due_ns`."""
-    return not container.is_running and container.start_due_ns is not None
 
 
 def _has_succeeded(container: ContainerState) -> bool:

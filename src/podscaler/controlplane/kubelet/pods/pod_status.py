@@ -60,7 +60,7 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
         containers: all its containers, in the manifest's order.
     """
     former = pod.get("status") or {}
-    status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
+    status: Object = {field: value for field, value in former.items() if field not in _OWN_FIELDS}
     specs = container_specs(pod["spec"])
     init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
     main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]

@@ -64,22 +64,24 @@ class PodWorker:
         self._pod = pod
         self._clock = deps.clock
         self._started_ns = self._clock.now_ns()
-        self._containers = {c.name: c for c in restored_containers.restore(pod, now_ns=self._started_ns)}
+        self._containers = {
+            container.name: container for container in restored_containers.restore(pod, now_ns=self._started_ns)
+        }  # by name
         self._specs = pod_status.container_specs(pod["spec"])
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
         self._starting: set[str] = set()  # names of the containers whose start is in progress
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
-        self._is_initialized = False
+        self._is_initialized = False  # whether all init containers have succeeded
         self._termination: PodTermination | None = None
-        self._deletion_seen_ns: int | None = None
+        self._deletion_seen_ns: int | None = None  # when the deletionTimestamp was seen first
         self._is_object_gone = False
         self._is_node_stopping = False
         self._pod_ip = ""
-        self._outcome: pod_actions.Outcome | None = None
+        self._outcome: pod_actions.Outcome | None = None  # the final phase, once no container runs or is to run
         self._wakeup = Notification(deps.clock)
         self._events = PodEvents(deps.events, pod)
         self._writer = PodWriter(deps.registry, deps.clock, pod)
-        self._apply_deletion()
+        self._terminate_if_deleted()
 
     # --- notifications from the node and from containers ----------------------------------------------------------
 
@@ -88,7 +90,7 @@ class PodWorker:
         self._pod = pod
         former_specs, self._specs = self._specs, pod_status.container_specs(pod["spec"])
         self._restart_changed(former_specs)
-        self._apply_deletion()
+        self._terminate_if_deleted()
         self._wakeup.notify()
 
     def forget(self) -> None:
@@ -420,7 +422,7 @@ class PodWorker:
         self._containers[container.name] = container
         self._wakeup.notify()
 
-    def _apply_deletion(self) -> None:
+    def _terminate_if_deleted(self) -> None:
         """Terminate the pod if its object is being deleted."""
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:

@@ -3,7 +3,7 @@
 `node_agent` makes one in place of a `PodWorker`. The pod has an address, is Running at once, is ready
 `podscaler.dev/simulated-startup-seconds` (default 0) after its start, and is removed at once when it is deleted. A
 restart of the node does not change it. `podscaler.controlplane.metrics.resource` reads its usage from other
-annotations.
+annotations. The status is that of a pod whose containers run since the start of the pod (`_simulate`).
 """
 
 import logging
@@ -114,17 +114,17 @@ class SimulatedPod:
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        """The seconds from start to readiness in STARTUP_ANNOTATION; 0, with an event, if that is invalid."""
+        """The seconds from start to readiness in STARTUP_ANNOTATION; 0 if negative, and, with an event, if invalid."""
         annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             startup_s = float(annotation)
-            if not math.isfinite(startup_s):
-                raise ValueError
-            return min(max(0.0, startup_s), STARTUP_MAX_S)
         except ValueError:
-            message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
-            self._events.record_pod_event("Warning", "InvalidAnnotation", message)
-            return 0.0
+            startup_s = math.nan
+        if math.isfinite(startup_s):
+            return min(max(0.0, startup_s), STARTUP_MAX_S)
+        message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
+        self._events.record_pod_event("Warning", "InvalidAnnotation", message)
+        return 0.0
 
 
 def is_simulated(pod: Object) -> bool:

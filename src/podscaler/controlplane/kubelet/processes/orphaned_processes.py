@@ -140,7 +140,9 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
             if foreign:
                 _log.warning("processes with our mark in sessions of others are not killed: %s", _pids(foreign))
             break
-        killed |= {(process.pid, process.start_mark) for process in ours if kill(process)}
+        for process in ours:
+            if kill(process):
+                killed.add((process.pid, process.start_mark))
         time.sleep(_RESCAN_S)
     return len(killed)
 
@@ -152,13 +154,16 @@ def _pids(processes: Iterable[ProcessFacts]) -> str:
 def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
     """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
     marked = _facts_by_pid(process_identity.marked_pids(criteria.variable, criteria.values))
-    leaders = {
+    running_leaders = {
         leader.pid for leader in criteria.sessions if process_identity.start_mark(leader.pid) == leader.start_mark
     }
-    members = _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in leaders) if leaders else {}
+    # rule 1; without a leader no process need be read
+    members = (
+        _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in running_leaders) if running_leaders else {}
+    )
     foreign = _foreign_pids(marked, recorded={leader.pid for leader in criteria.sessions})
     ours = {pid: process for pid, process in marked.items() if pid not in foreign} | members
-    ours.pop(os.getpid(), None)
+    ours.pop(os.getpid(), None)  # never `up` itself, whatever session it is in
     return list(ours.values()), [marked[pid] for pid in sorted(foreign - set(members))]
 
 

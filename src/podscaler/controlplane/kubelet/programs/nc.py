@@ -16,6 +16,7 @@ import sys
 
 USAGE = "usage: nc [-tuvz] [-w SECONDS] HOST PORT"
 READ_BYTES = 65_536
+_STDIN = 0
 
 
 def exchange(connection: socket.socket, timeout_s: float | None) -> None:
@@ -25,7 +26,7 @@ def exchange(connection: socket.socket, timeout_s: float | None) -> None:
     """
     with selectors.SelectSelector() as selector:  # epoll refuses files as standard input
         selector.register(connection, selectors.EVENT_READ)
-        selector.register(0, selectors.EVENT_READ)
+        selector.register(_STDIN, selectors.EVENT_READ)
         while ready := selector.select(timeout_s):
             for key, _ in ready:
                 if key.fileobj is connection:
@@ -34,10 +35,10 @@ def exchange(connection: socket.socket, timeout_s: float | None) -> None:
                         return
                     sys.stdout.buffer.write(received)
                     sys.stdout.buffer.flush()
-                elif input_bytes := os.read(0, READ_BYTES):
+                elif input_bytes := os.read(_STDIN, READ_BYTES):
                     connection.sendall(input_bytes)
                 else:
-                    selector.unregister(0)
+                    selector.unregister(_STDIN)
                     if connection.type == socket.SOCK_STREAM:
                         connection.shutdown(socket.SHUT_WR)
 

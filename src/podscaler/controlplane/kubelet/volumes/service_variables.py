@@ -33,7 +33,7 @@ def service_variables(
         address = spec.get("clusterIP")
         is_visible = is_kubernetes or (enable_service_links and meta["namespace"] == namespace)
         if is_visible and address and address != "None":
-            variables |= _of_service(meta["name"], address, _proxy_ports(service))
+            variables |= _variables_of(meta["name"], address, _proxy_ports(service))
     return variables
 
 
@@ -44,7 +44,7 @@ def _proxy_ports(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**port, "port": proxy_ports.get(port["port"], port["port"])} for port in service_ports]
 
 
-def _of_service(name: str, address: str, service_ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _variables_of(name: str, address: str, service_ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The variables of one Service, as Docker's links had them; the first port has short names too.
 
     Args:

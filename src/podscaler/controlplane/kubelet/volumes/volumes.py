@@ -62,7 +62,8 @@ async def prepare(
             volume_paths[name] = await threads.run(_prepare_host_path, host_path)
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
-        files = None if "emptyDir" in volume else volume_files.files(volume, pod, placement, sources)
+        is_empty_dir = "emptyDir" in volume
+        files = None if is_empty_dir else volume_files.files(volume, pod, placement, sources)
         await threads.run(_make_volume, folder, files, _group(pod))
         volume_paths[name] = str(folder)
     return volume_paths

@@ -1,7 +1,8 @@
 """Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps and from scraped pods.
 
-`cli.up` passes `MetricValues` to the API server as `registry.providers.MetricApis` and runs `run`. Without ConfigMaps
-and scraped pods both APIs are served, with empty lists.
+`podscaler.cli.up.machine` passes `MetricValues` to the API server as `registry.providers.MetricApis` and runs `run`.
+Without ConfigMaps and scraped pods both APIs are served, with empty lists. A new path: a case in `list_values`; a new
+version: an entry of VERSIONS, and its items in `metric_lists`.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """

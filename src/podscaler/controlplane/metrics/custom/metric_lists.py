@@ -1,6 +1,6 @@
 """Builds the response lists of the metrics APIs in each version; called by `metrics.custom.apis`.
 
-Field names and order are those of the published types.
+Field names and order are those of the published types. A new version: a function for its items in `custom_list`.
 
 Source: custom.metrics.k8s.io/v1beta1 and v1beta2 MetricValueList, external.metrics.k8s.io/v1beta1
 ExternalMetricValueList. Differs: `describedObject.apiVersion` of the core group is `v1`, where adapters write `/v1`.

@@ -142,10 +142,14 @@ def _subject(entry_fields: Fields, context: EntryContext) -> Subject:
             raise EntryError("it must say what it describes: either `pods: SELECTOR` or `object: KIND/NAME`")
 
 
-def _schedule(entry_fields: Fields, start_ns: int) -> Schedule:
-    """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError."""
-    if "start" in entry_fields:
-        start_ns = fields.instant_ns(entry_fields["start"], "start")
+def _schedule(entry_fields: Fields, default_start_ns: int) -> Schedule:
+    """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError.
+
+    Args:
+        default_start_ns: the start of an entry that states none, nanoseconds since the epoch.
+    """
+    has_start = "start" in entry_fields
+    start_ns = fields.instant_ns(entry_fields["start"], "start") if has_start else default_start_ns
     match [name for name in SCHEDULE_FIELDS if name in entry_fields]:
         case ["value"]:
             return Constant(fields.quantity(entry_fields["value"], "value"))

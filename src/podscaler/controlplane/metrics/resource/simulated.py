@@ -97,4 +97,4 @@ def _quantity(quantity_text: str | None) -> Quantity | None:
 
 
 def _scaled(quantity: Quantity, units_in_one: int) -> int:
-    return max(round(quantity.milli_value() * units_in_one / 1000), 0)
+    return max(round(quantity.milli_value() * units_in_one / 1000), 0)  # from thousandths; a negative amount is none
