@@ -32,8 +32,7 @@ _FREE_PORT_RETRIES: Final = 10
 """How often port 0 is tried again: the port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]
 """IP address and port number."""
-_NO_SUCH_NAME: Final = NameAnswer()
-"""The answer for a name that does not exist, compared by identity."""
+_NO_SUCH_NAME: Final = NameAnswer(exists=False)
 
 
 class ForwardQuery(Protocol):
@@ -223,7 +222,7 @@ class _DatagramProtocol(asyncio.DatagramProtocol):
 
 def _zone_response(question: Question, zone_answer: NameAnswer) -> bytes:
     """The encoded response with an answer of the cluster's zone."""
-    response_code = dns_messages.NO_SUCH_NAME if zone_answer is _NO_SUCH_NAME else dns_messages.NO_ERROR
+    response_code = dns_messages.NO_ERROR if zone_answer.exists else dns_messages.NO_SUCH_NAME
     return dns_messages.encode_response(question, zone_answer.records, ttl_s=TTL_S, response_code=response_code)
 
 

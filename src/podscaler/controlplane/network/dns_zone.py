@@ -36,15 +36,17 @@ _UDP_OR_TCP: Final = (["_tcp"], ["_udp"])
 
 @dataclass(frozen=True, slots=True)
 class NameAnswer:
-    """The answer for an existing name.
+    """The answer for a name of the zone.
 
     Attributes:
         records: of the requested type; may be empty if the name has records of other types.
         alias: the external name of a Service of type ExternalName, else empty.
+        exists: False where `dns_server` responds that there is no such name (NXDOMAIN).
     """
 
     records: tuple[ResourceRecord, ...] = ()
     alias: str = ""
+    exists: bool = True
 
 
 class Zone:

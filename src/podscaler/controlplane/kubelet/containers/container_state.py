@@ -157,6 +157,11 @@ class ContainerState:
         return self.state if isinstance(self.state, Terminated) else self.last_termination
 
     @property
+    def next_start_number(self) -> int:
+        """Its restart count after one more start, which also names the log of that start."""
+        return self.restart_count + (1 if self.start_tried else 0)
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code of its latest termination; None while it runs, or if it never ran."""
         termination = None if self.is_running else self.latest_termination
@@ -194,7 +199,7 @@ def after_start(container: ContainerState, *, now_ns: int, container_id: str) ->
         container,
         state=Running(now_ns, container_id),
         last_termination=container.latest_termination,
-        restart_count=container.restart_count + (1 if container.start_tried else 0),
+        restart_count=container.next_start_number,
         start_tried=True,
         ready=False,
         started=False,

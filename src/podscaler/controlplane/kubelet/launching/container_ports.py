@@ -55,7 +55,7 @@ def port_plan(
     bound_port = PORT_OFFSET + port
     if translated:
         return PortPlan(port, {**mapped, port: bound_port})
-    return PortPlan(bound_port, {port: bound_port})  # the program itself binds the port that it may bind
+    return PortPlan(bound_port, {port: bound_port})  # PORT lets the program bind a port that it may bind
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:

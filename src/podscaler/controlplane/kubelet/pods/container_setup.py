@@ -152,7 +152,7 @@ def container_user(
     Raises ContainerConfigError.
     """
     pod_context = pod["spec"].get("securityContext") or {}
-    context = {**pod_context, **(container.get("securityContext") or {})}
+    context = {**pod_context, **(container.get("securityContext") or {})}  # the container's fields win
     run_as_user, run_as_group = context.get("runAsUser", image_uid), context.get("runAsGroup")
     if context.get("runAsNonRoot") and run_as_user is None and up_uid == 0 and may_change_user:
         run_as_user = NON_ROOT_UID

@@ -55,7 +55,11 @@ def compute_pod_actions(
         return _terminate(containers, initialized=initialized)
     # once initialized, all containers are eligible: init containers that have succeeded are not startable
     is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
-    startable = [(c.name, c.start_due_ns) for c in eligible if not c.is_running and c.start_due_ns is not None]
+    startable = [
+        (container.name, container.start_due_ns)
+        for container in eligible
+        if not container.is_running and container.start_due_ns is not None
+    ]
     return PodActions(
         start=tuple(name for name, due_ns in startable if due_ns <= now_ns),
         wake_at_ns=min((due_ns for _, due_ns in startable if due_ns > now_ns), default=None),
@@ -92,9 +96,9 @@ def _is_over(containers: Sequence[ContainerState]) -> bool:
 
 def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
     """The actions for a pod that is being terminated (rule 4)."""
-    running = [c for c in containers if c.is_running]
-    running_sidecars = [c.name for c in running if c.role is Role.SIDECAR]
-    running_others = [c.name for c in running if c.role is not Role.SIDECAR]
+    running = [container for container in containers if container.is_running]
+    running_sidecars = [container.name for container in running if container.role is Role.SIDECAR]
+    running_others = [container.name for container in running if container.role is not Role.SIDECAR]
     stop = tuple(running_others) if running_others else tuple(running_sidecars[-1:])
     return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
 

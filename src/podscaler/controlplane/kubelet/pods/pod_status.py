@@ -62,8 +62,14 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
     former = pod.get("status") or {}
     status: Object = {field: value for field, value in former.items() if field not in _OWN_FIELDS}
     specs = container_specs(pod["spec"])
-    init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
-    main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
+    init_statuses = [
+        container_status(container, specs[container.name])
+        for container in containers
+        if container.role is not Role.MAIN
+    ]
+    main_statuses = [
+        container_status(container, specs[container.name]) for container in containers if container.role is Role.MAIN
+    ]
     status["phase"] = phase(containers, facts)
     status["conditions"] = pod_conditions.conditions(
         pod,
@@ -99,7 +105,8 @@ def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
     if facts.outcome is not None:
         return facts.outcome
     has_unstarted = any(
-        c.role is Role.MAIN and isinstance(c.state, Waiting) and c.last_termination is None for c in containers
+        container.role is Role.MAIN and isinstance(container.state, Waiting) and container.last_termination is None
+        for container in containers
     )
     return "Pending" if has_unstarted or not facts.initialized else "Running"
 

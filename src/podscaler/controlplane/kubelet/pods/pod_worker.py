@@ -304,7 +304,7 @@ class PodWorker:
         if self._termination is not None:
             return
         container = self._containers[name]
-        started = await container_run.start(container_id, container.restart_count + (1 if container.start_tried else 0))
+        started = await container_run.start(container_id, container.next_start_number)
         self._runs[name] = container_run
         self._set_state(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
         self._events.record_started(name)

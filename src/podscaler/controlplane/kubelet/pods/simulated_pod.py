@@ -92,7 +92,10 @@ class SimulatedPod:
             await self._writer.remove()
             return True
         is_ready = self._deps.clock.now_ns() >= ready_at_ns
-        containers = [self._simulate(c, is_ready=is_ready) for c in container_state.initial_states(self._pod["spec"])]
+        containers = [
+            self._simulate(container, is_ready=is_ready)
+            for container in container_state.initial_states(self._pod["spec"])
+        ]
         facts = PodStatusFacts(
             host_ip=self._deps.addresses.node_address,
             pod_ip=self._deps.addresses.allocate_pod(

@@ -29,9 +29,9 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile, VolumeSources
 
 _EMPTY_DIR_MODE: Final = 0o777
+# with the set-group-ID bit: new files belong to the group of the folder
 _GROUP_EMPTY_DIR_MODE: Final = 0o2777
 _GROUP_FOLDER_MODE: Final = 0o2775
-"""With the set-group-ID bit: new files belong to the group of the folder."""
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -173,6 +173,7 @@ def prepare_mounts(
 
     Raises ContainerConfigError, OSError.
     """
+    # the field of a core/v1 Volume besides its name says of which kind it is
     kinds_by_volume = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
     container_mounts = []
     for volume_mount in container.get("volumeMounts") or []:

@@ -80,9 +80,10 @@ class MetricValues:
 
     def resources(self, group: str) -> Sequence[MetricResource]:
         """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
-        is_custom = group == CUSTOM
         all_metrics = sorted({*self._index.listed, *self._scraped_metrics()})
-        group_metrics = [(kind, metric) for kind, metric in all_metrics if (kind != OUTSIDE) == is_custom]
+        group_metrics = [
+            (kind, metric) for kind, metric in all_metrics if group == (EXTERNAL if kind == OUTSIDE else CUSTOM)
+        ]
         return [MetricResource(kind, metric, namespaced=kind != NAMESPACES) for kind, metric in group_metrics]
 
     def _scraped_metrics(self) -> Iterable[MetricInDiscovery]:

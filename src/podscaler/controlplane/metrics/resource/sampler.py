@@ -252,20 +252,22 @@ class Sampler:
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
         """The rates of the containers of simulated pods by pod uid and container name, as their annotations state."""
-        pods = [fact for fact in facts.values() if fact.simulation_fields is not None]
+        simulated_pods = [
+            (fact, fact.simulation_fields) for fact in facts.values() if fact.simulation_fields is not None
+        ]
+        pods = [fact for fact, _ in simulated_pods]
         sharer_counts = Counter(_sharing_group(fact) for fact in pods if fact.ready)
         pod_by_controller = {fact.controller: fact for fact in pods}  # so that each controller is read once
         annotations = {controller: self._annotations_of(fact) for controller, fact in pod_by_controller.items()}
         window_ns = round(self._resolution_s * NANOSECONDS)
         rates = {}
-        for fact in pods:
-            assert fact.simulation_fields is not None
+        for fact, fields in simulated_pods:
             usage = simulated.container_usage(
-                fact.simulation_fields,
+                fields,
                 controller_annotations=annotations[fact.controller],
                 sharers=sharer_counts[_sharing_group(fact)] if fact.ready else 0,
             )
-            self._report_invalid(fact, annotations[fact.controller])
+            self._report_invalid(fact, {**annotations[fact.controller], **fields["metadata"]["annotations"]})
             for name, container_usage in usage.items():
                 rates[fact.uid, name] = Rate(
                     container_usage.cpu_nanocores, container_usage.memory_bytes, now_ns, window_ns
@@ -281,10 +283,8 @@ class Sampler:
         annotations: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
         return annotations
 
-    def _report_invalid(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
-        """Log each invalid annotation of a pod once."""
-        assert fact.simulation_fields is not None
-        annotations = {**controller_annotations, **fact.simulation_fields["metadata"]["annotations"]}
+    def _report_invalid(self, fact: PodFact, annotations: Mapping[str, str]) -> None:
+        """Log each invalid one of a pod's annotations, or of its controller's, once."""
         for key in simulated.invalid_annotations(annotations):
             if (fact.uid, key) not in self._logged_annotations:
                 self._logged_annotations.add((fact.uid, key))

@@ -10,7 +10,7 @@ becomes ExposedSample("http_requests", (("code", "200"),), 17.0, is_counter=True
 
 Source: the exposition formats (Prometheus documentation, OpenMetrics 1.0). Counters lose `_total`, as in the default
 rules of the Prometheus adapter, unless the body has a gauge of that name; a sample whose name ends in `_total` is a
-counter, whatever its declared type.
+counter, whatever its declared type. Which types are served, and how, is decided in `_served_samples`.
 """
 
 import re

@@ -43,6 +43,7 @@ INLINE_CHARACTERS: Final = 32 * 1024
 """A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
 
 _OBJECT_LABELS: Final = ("service", "deployment", "ingress")
+"""The labels of samples that name an object of that kind, in the pod's namespace."""
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
@@ -158,7 +159,7 @@ class Scraper:
         try:
             target = target_of(pod)
         except TargetError as error:
-            invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))
+            invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))  # a known one keeps `reported_failure`
             invalid_pod.pod, invalid_pod.target = pod, None
             self._mark_failed(key, invalid_pod, str(error))
             return

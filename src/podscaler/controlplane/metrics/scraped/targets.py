@@ -2,7 +2,7 @@
 
 A pod is scraped when it is annotated `prometheus.io/scrape: "true"`, or when one of its containers has a port named
 `metrics` and the annotation is absent. With `prometheus.io/port: "8080"` as well, the URL is
-`http://ADDRESS:8080/metrics`.
+`http://ADDRESS:8080/metrics`. A new annotation: a field of `ScrapeTarget`, and a function that parses it.
 
 Source: the example configuration of Prometheus for Kubernetes (documentation), which made these annotations usual.
 Differs: without `prometheus.io/port` the port named `metrics` counts, then the first one; others are not scraped.
