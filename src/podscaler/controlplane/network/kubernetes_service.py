@@ -2,7 +2,8 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; there is one key. The Service has no selector:
 its EndpointSlice and Endpoints contain the address and port on which the API server listens in this run, for example
-clusterIP 127.5.224.1:443 -> 127.0.0.1:6443.
+clusterIP 127.5.224.1:443 -> 127.0.0.1:6443. Another object: a function with its content, a call in `sync`, and an entry
+of `watches`.
 
 Source: documentation ("Accessing the API from within a Pod"); kube-apiserver creates the same objects.
 """

@@ -12,6 +12,8 @@ the same with and without namespaces:
    when its last process has ended; the bridge with its routes is removed by the next `up` of root, whatever network
    it gives its pods.
 
+A new route or option of the node's side goes into `PodNetworks.add`, one of the pod's side into `_make_namespace`.
+
 Source: network_namespaces(7), veth(4), ip-route(8); route_localnet in Documentation/networking/ip-sysctl.rst (Linux).
 """
 

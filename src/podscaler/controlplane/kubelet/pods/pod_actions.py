@@ -1,6 +1,7 @@
 """Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
 
-`kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
+`kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. A new action
+is a field of `PodActions`; a new role of containers, a case in `_eligible` and `_terminate`. Rules:
 
 1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
    container) or has started (sidecar: its process runs, and its startup probe has succeeded).

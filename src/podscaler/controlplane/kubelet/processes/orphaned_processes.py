@@ -16,7 +16,8 @@ inherited, and can be copied, so it proves nothing alone. A process is ours if o
 So a shell in a terminal that we did not open is left alone, also one in tmux and one that was given a copy of a
 container's environment; and so are the marked processes that such a shell descends from (the server of tmux).
 
-A process is killed through a pidfd, after its start mark was compared once more: a reused pid is never killed.
+The rules are applied in `_classify`. A process is killed through a pidfd, after its start mark was compared once more:
+a reused pid is never killed.
 
 Source: credentials(7), pidfd_send_signal(2).
 """

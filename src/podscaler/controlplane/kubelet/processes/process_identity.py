@@ -1,7 +1,8 @@
 """Identifies processes by pid and start time, and by marks in their environment.
 
 `process_records` and `orphaned_processes` use it: a pid alone does not identify a process, as pids are reused.
-`kubelet.pods.container_setup` sets the marks, and `kubelet.launching.container_config` keeps them for the launcher.
+`kubelet.pods.container_setup` sets the marks, and `kubelet.launching.container_config` keeps them for the launcher. A
+new fact: a field of `ProcessFacts`, read in `facts` and `_portable_facts`.
 
 Source: proc_pid_stat(5), proc_pid_environ(5).
 """

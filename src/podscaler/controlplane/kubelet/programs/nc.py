@@ -3,7 +3,7 @@
 `kubelet.launching.images` writes a script that runs it. It imports the standard library only. Standard input is sent,
 and received bytes are printed, until both ends are closed or nothing arrives for `-w` seconds. `-z` connects only, `-u`
 is UDP, `-v` reports the connection on standard error; `-t` has no effect. The exit status is 1 where the connection
-fails.
+fails. A new option: a letter of `getopt` in `main`.
 
 Source: the usage texts of busybox' and OpenBSD's nc.
 """

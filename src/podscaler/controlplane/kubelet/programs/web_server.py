@@ -1,7 +1,8 @@
 """A small HTTP server for the test programs of the built-in images.
 
 `netexec`, `resource_consumer` and the other servers of `kubelet.programs` define a function from request to response,
-and call `serve`; `hpa_example` has a server of its own, as it drains requests.
+and call `serve`; `hpa_example` has a server of its own, as it drains requests. A new fact about requests: a field of
+`WebRequest`, set in `_make_request`.
 
 Each connection has a thread of its own; at most REQUESTS_AT_ONCE requests are processed at a time. Request bodies above
 BODY_BYTES_MAX get status 413. SIGTERM ends the process at once, by Python's default, as it ends a Go program.

@@ -5,7 +5,8 @@
 1. The user is that of a client certificate of the cluster's authority, else that of a bearer token (static, or of a
    service account), else system:anonymous.
 2. SUBRESOURCES has the subresources of nodes for a path and all paths below; every other path needs nodes/proxy. The
-   verb is that of the method; other methods, such as HEAD, have none, as in kubelet. RBAC decides.
+   verb is that of the method; other methods, such as HEAD, have none, as in kubelet. RBAC decides. A new path with a
+   subresource of its own is an entry there.
 
 Source: Kubelet authentication/authorization (Kubernetes documentation): `--anonymous-auth`,
 `--authentication-token-webhook`, `--authorization-mode=Webhook`.

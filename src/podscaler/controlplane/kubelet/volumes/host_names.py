@@ -2,7 +2,8 @@
 
     hostname: web, subdomain: shop, in the namespace default      web, web.shop.default.svc.cluster.local
 
-`container_setup` sets the host name, and `name_files` writes both names to the hosts file of the pod's containers.
+`container_setup` sets the host name, and `name_files` writes both names to the hosts file of the pod's containers. A
+new field that changes a name: `short_name`, or `host_name` if only programs see it.
 
 Source: kubelet's GeneratePodHostNameAndDomain and GetNodenameForKernel; Pod API (`hostname`, `subdomain`,
 `hostnameOverride`, `setHostnameAsFQDN`). Differs: a name that is too long is an error of the container, and one of the

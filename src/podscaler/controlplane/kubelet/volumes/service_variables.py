@@ -1,7 +1,7 @@
 """The environment variables with the addresses and ports of the Services of a namespace.
 
-`kubelet.pods.container_setup` calls `service_variables` at each start of a container. Pure.
-For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
+`kubelet.pods.container_setup` calls `service_variables` at each start of a container. Pure. A new variable:
+`_variables_of`. For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
 
     REDIS_PRIMARY_SERVICE_HOST=127.7.224.9
     REDIS_PRIMARY_SERVICE_PORT=6379              REDIS_PRIMARY_SERVICE_PORT_TCP_REDIS=6379

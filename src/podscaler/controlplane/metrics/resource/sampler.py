@@ -3,8 +3,9 @@
 `podscaler.cli.up.machine` runs one `Sampler`; the node's endpoints report the same readings as counters
 (`Sampler.snapshot`).
 
-Process trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the
-last reading and the window between the last two: values are not repeated, interpolated or smoothed.
+A round (`Sampler.sample`) joins what `processes` reads, `rates` and `totals` compute and `simulated` states. Process
+trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the last
+reading and the window between the last two: values are not repeated, interpolated or smoothed.
 
 Source: metrics-server (PodMetrics omit a pod while one of its containers has no sample).
 

@@ -1,6 +1,7 @@
 """Lists the scraped pods as target groups in the format of Prometheus' HTTP service discovery; called by `scraper`.
 
-A Prometheus that is built without Kubernetes discovery (Debian's) reads them from `/podscaler/targets` of `up`:
+A Prometheus that is built without Kubernetes discovery (Debian's) reads them from `/podscaler/targets` of `up`. A new
+label: an entry in `_labels`. For example:
 
     {"targets": ["127.7.0.4:8080"], "labels": {"namespace": "default", "pod": "web-1", "__meta_kubernetes_...": ...}}
 
