@@ -24,7 +24,7 @@ _UID = "uids are made by the server (writing), names of containers and volumes a
 _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
-    "metrics/scraped/counters.py:_advance": "a division of numbers",
+    "metrics/scraped/counters.py:_advance_counter": "a division of numbers",
     "apiserver/streaming/spdy_headers.py:_parse_headers": "headers of the client, as they are read",
     "kubelet/volumes/volumes.py:prepare_mounts": "the parts of a target are counted, for the order",
     "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
@@ -63,7 +63,7 @@ CHECKED = {
     "kubelet/probes/handlers.py:_quoted_url": "a text for messages, escaped where it is not printable",
     "kubelet/probes/http_check.py:ProbeRequest.url": "host by yarl; request_target: begins with a slash, escaped",
     "kubelet/probes/http_check.py:redirected_request": "read back by urlsplit; only the probed host is followed",
-    "kubelet/processes/process_identity.py:_environment": _PROCESS,
+    "kubelet/processes/process_identity.py:_environment_of": _PROCESS,
     "kubelet/processes/process_identity.py:facts": _PROCESS,
     "kubelet/launching/images.py:write_programs": _OURS,
     "kubelet/launching/images.py:_program_command": _OURS,

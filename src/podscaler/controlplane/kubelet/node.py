@@ -89,7 +89,7 @@ class NodeObject:
         node = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": self._machine.name, "labels": self._labels()},
+            "metadata": {"name": self._machine.name, "labels": self._node_labels()},
             "spec": {"podCIDR": self._machine.cidr, "podCIDRs": [self._machine.cidr]},
         }
         stored = self._registry.find("nodes", "", self._machine.name)
@@ -135,7 +135,7 @@ class NodeObject:
                 status_due_s += STATUS_PERIOD_S
             await self._clock.sleep(self._settings.heartbeat_s)
 
-    def _labels(self) -> dict[str, str]:
+    def _node_labels(self) -> dict[str, str]:
         """The labels of the node: those that every kubelet sets, then those of the settings."""
         name, node_info = self._machine.name, self._machine.node_info
         return {
@@ -149,7 +149,7 @@ class NodeObject:
 
     def _refresh_labels_and_taints(self, node: Object) -> None:
         """Set the labels, and remove the taint of nodes that are not ready, in place."""
-        node["metadata"].setdefault("labels", {}).update(self._labels())
+        node["metadata"].setdefault("labels", {}).update(self._node_labels())
         spec = node.setdefault("spec", {})
         spec["taints"] = [taint for taint in spec.get("taints") or [] if taint.get("key") != NOT_READY_TAINT]
         if not spec["taints"]:

@@ -61,11 +61,11 @@ def open_sockets(host: str, port: int = PORT) -> Sockets:
     retries = _FREE_PORT_RETRIES if port == 0 else 0
     for _ in range(retries):
         with suppress(OSError):
-            return _bind(host, port)
-    return _bind(host, port)
+            return _bind_both(host, port)
+    return _bind_both(host, port)
 
 
-def _bind(host: str, port: int) -> Sockets:
+def _bind_both(host: str, port: int) -> Sockets:
     """A UDP and a TCP socket with the same port. Raises OSError."""
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

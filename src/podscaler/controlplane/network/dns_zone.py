@@ -104,17 +104,17 @@ class Zone:
             return NameAnswer()
         match labels_before:
             case []:
-                return _address_answer([address for address, _ in self._hosts(service)], record_type)
+                return _address_answer([address for address, _ in self._addresses_and_hosts(service)], record_type)
             case [hostname] if not hostname.startswith("_"):
                 if spec.get("clusterIP") != "None":
                     return None
-                addresses = [address for address, host in self._hosts(service) if host == hostname]
+                addresses = [address for address, host in self._addresses_and_hosts(service) if host == hostname]
                 return _address_answer(addresses, record_type) if addresses else None
             case [protocol, port_name]:
                 return self._find_port(service, protocol.removeprefix("_"), port_name.removeprefix("_"), record_type)
         return None
 
-    def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
+    def _addresses_and_hosts(self, service: Object) -> Iterator[tuple[str, str]]:
         """The addresses of a Service, each with its hostname below the Service's name (empty for a clusterIP)."""
         cluster_ip = service["spec"].get("clusterIP", "")
         is_headless = cluster_ip == "None"
@@ -122,13 +122,13 @@ class Zone:
             if cluster_ip:
                 yield cluster_ip, ""
             return
-        for endpoint_slice in self._slices(service):
+        for endpoint_slice in self._slices_of(service):
             for endpoint in endpoint_slice.get("endpoints") or []:
                 if (endpoint.get("conditions") or {}).get("ready", True):
                     address = endpoint["addresses"][0]
                     yield address, endpoint.get("hostname") or address.replace(".", "-")
 
-    def _slices(self, service: Object) -> list[Object]:
+    def _slices_of(self, service: Object) -> list[Object]:
         """The EndpointSlices of a Service with IPv4 addresses."""
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
@@ -151,7 +151,7 @@ class Zone:
         if record_type not in (dns_messages.SRV, dns_messages.ANY):
             return NameAnswer()
         service_name = _service_name(service)
-        hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._hosts(service)]
+        hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._addresses_and_hosts(service)]
         port_number = port_numbers[0]
         bound_port = port_map.of(service).get(port_number, port_number)
         return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
@@ -182,7 +182,7 @@ class Zone:
             if service["spec"].get("clusterIP") == address:
                 yield service_name
             elif service["spec"].get("clusterIP") == "None":
-                for endpoint_address, host in self._hosts(service):
+                for endpoint_address, host in self._addresses_and_hosts(service):
                     if endpoint_address == address:
                         yield f"{host}.{service_name}"
 

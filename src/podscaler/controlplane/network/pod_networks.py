@@ -111,7 +111,7 @@ class PodNetworks:
         descriptor = self._namespaces[address]
 
         def enter_and_open() -> socket.socket:
-            _check_result(_libc().setns(descriptor, CLONE_NEWNET))
+            _check_result(_load_libc().setns(descriptor, CLONE_NEWNET))
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
         return _run_in_own_thread(enter_and_open)
@@ -129,11 +129,11 @@ class PodNetworks:
         try:
             _run_ip(
                 [
-                    f"link set {self._interface(address)} master {self._bridge} up",
+                    f"link set {self._interface_name(address)} master {self._bridge} up",
                     f"route replace table local {address}/32 dev {self._bridge} src {self._block.node_address}",
                 ]
             )
-            _await_forwarding(self._interface(address))
+            _await_forwarding(self._interface_name(address))
         except (OSError, PodNetworkError) as error:  # the next attempt begins anew
             with contextlib.suppress(PodNetworkError):
                 self.remove(address)
@@ -147,7 +147,7 @@ class PodNetworks:
         descriptor = self._namespaces.pop(address)
         route = f"{address}/32 dev {self._bridge}"
         try:  # before the descriptor is closed: the kernel removes the interface of a namespace some time after its end
-            _run_ip([f"link delete {self._interface(address)}", f"route delete table local {route}"])
+            _run_ip([f"link delete {self._interface_name(address)}", f"route delete table local {route}"])
         finally:
             os.close(descriptor)
 
@@ -165,14 +165,14 @@ class PodNetworks:
 
         Raises OSError, PodNetworkError.
         """
-        _check_result(_libc().unshare(CLONE_NEWNET))
+        _check_result(_load_libc().unshare(CLONE_NEWNET))
         _set_option("conf/all/route_localnet", 1)
         _set_option("ip_unprivileged_port_start", 0)
         _run_ip(
             [
                 "link set lo up",
                 # the node's end is made in the namespace of the main thread of `up`, which is the node's
-                f"link add eth0 type veth peer name {self._interface(address)} netns {os.getpid()}",
+                f"link add eth0 type veth peer name {self._interface_name(address)} netns {os.getpid()}",
                 f"address add {address}/32 dev eth0",
                 "link set eth0 up",
                 f"route add table local {self._block.cidr} dev eth0 src {address}",
@@ -180,7 +180,7 @@ class PodNetworks:
         )
         return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
-    def _interface(self, address: str) -> str:
+    def _interface_name(self, address: str) -> str:
         """The name of the node's end of the pod's veth pair; the kernel allows 15 characters."""
         return _interface_prefix(self._block) + socket.inet_aton(address)[2:].hex()
 
@@ -296,7 +296,7 @@ def _run_in_own_thread(work: Callable[[], Result]) -> Result:
         return pool.submit(work).result()
 
 
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     """The C library, whose calls set the error number that `_check_result` reads."""
     return ctypes.CDLL(None, use_errno=True)
 

@@ -183,7 +183,7 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
     if busybox is not None:
-        for name in _applets(busybox) - {*BROUGHT_PROGRAMS}:
+        for name in _busybox_applets(busybox) - {*BROUGHT_PROGRAMS}:
             (folder / name).symlink_to(busybox)
     for name in BROUGHT_PROGRAMS:
         script = folder / name
@@ -191,7 +191,7 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
         script.chmod(0o700)
 
 
-def _applets(busybox: str) -> set[str]:
+def _busybox_applets(busybox: str) -> set[str]:
     """The names of a busybox's applets; none, with a warning in the log, if it does not list them. Raises OSError."""
     try:
         completed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument

@@ -66,9 +66,9 @@ class Renderer:
             self._at_start = line.is_complete
             if self._remaining_lines is not None:
                 self._remaining_lines -= 1
-        return self._limit(b"".join(outputs))
+        return self._within_limit(b"".join(outputs))
 
-    def _limit(self, output: bytes) -> bytes:
+    def _within_limit(self, output: bytes) -> bytes:
         """The beginning of `output` that is within `limit_bytes`."""
         if self._remaining_bytes is None:
             return output

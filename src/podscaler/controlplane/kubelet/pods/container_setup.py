@@ -69,7 +69,7 @@ async def prepare(
     image = deps.resolve_image(container.get("image", ""))
     user = find_user(deps, pod, container)
     ports = port_plan(deps, pod, container, user)
-    env = _environment(deps, pod, container, placement=placement, ports=ports, user=user)
+    env = _container_environment(deps, pod, container, placement=placement, ports=ports, user=user)
     mountable = _without_impossible_mounts(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
     named_folder = _named_work_folder(deps, container, image)
@@ -195,7 +195,7 @@ def primary_group(uid: int) -> int:
         return uid
 
 
-def _environment(
+def _container_environment(
     deps: Dependencies,
     pod: Mapping[str, Any],
     container: Mapping[str, Any],

@@ -1,7 +1,7 @@
 """Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
 
 `kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. A new action
-is a field of `PodActions`; a new role of containers, a case in `_eligible` and `_terminate`. Rules:
+is a field of `PodActions`; a new role of containers, a case in `_find_eligible` and `_termination_actions`. Rules:
 
 1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
    container) or has started (sidecar: its process runs, and its startup probe has succeeded).
@@ -53,9 +53,9 @@ def compute_pod_actions(
         terminating: whether no container may be started any more.
     """
     if terminating or _is_over(containers):
-        return _terminate(containers, initialized=initialized)
+        return _termination_actions(containers, initialized=initialized)
     # once initialized, all containers are eligible: init containers that have succeeded are not startable
-    is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
+    is_initialized, eligible = (True, containers) if initialized else _find_eligible(containers)
     startable = [
         (container.name, container.start_due_ns)
         for container in eligible
@@ -68,7 +68,7 @@ def compute_pod_actions(
     )
 
 
-def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
+def _find_eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
     """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:
@@ -95,16 +95,16 @@ def _is_over(containers: Sequence[ContainerState]) -> bool:
     return all(container.is_final for container in containers if container.role is Role.MAIN)
 
 
-def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
+def _termination_actions(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
     """The actions for a pod that is being terminated (rule 4)."""
     running = [container for container in containers if container.is_running]
     running_sidecars = [container.name for container in running if container.role is Role.SIDECAR]
     running_others = [container.name for container in running if container.role is not Role.SIDECAR]
     stop = tuple(running_others) if running_others else tuple(running_sidecars[-1:])
-    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
+    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _final_phase(containers))
 
 
-def _outcome(containers: Iterable[ContainerState]) -> Outcome:
+def _final_phase(containers: Iterable[ContainerState]) -> Outcome:
     """The phase of a pod none of whose containers runs: Succeeded if all but sidecars have exited with 0."""
     exit_codes = [container.exit_code for container in containers if container.role is not Role.SIDECAR]
     return "Succeeded" if all(exit_code == 0 for exit_code in exit_codes) else "Failed"

@@ -77,7 +77,7 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
         pod_conditions.PodReadiness(status["phase"], facts.initialized, has_address=bool(facts.pod_ip)),
         now_ns=now_ns,
     )
-    status |= _addresses(facts)
+    status |= _address_fields(facts)
     status["startTime"] = former.get("startTime") or rfc3339(facts.started_ns)
     if init_statuses:
         status["initContainerStatuses"] = init_statuses
@@ -141,7 +141,7 @@ def container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]
     return {container["name"]: container for container in containers}
 
 
-def _addresses(facts: PodStatusFacts) -> Object:
+def _address_fields(facts: PodStatusFacts) -> Object:
     """The fields of the status with addresses; none of the pod before it has one."""
     addresses: Object = {"hostIP": facts.host_ip, "hostIPs": [{"ip": facts.host_ip}]}
     if facts.pod_ip:

@@ -141,12 +141,12 @@ class PodWorker:
     async def run(self) -> None:
         """Run the pod; returns when its object is gone or the node stops, and no container runs."""
         while True:
-            wake_at_ns = await self._sync()
+            wake_at_ns = await self._sync_pod()
             if self._outcome is not None and (self._is_object_gone or self._is_node_stopping):
                 return
             await self._wakeup.wait(wake_at_ns)
 
-    async def _sync(self) -> int | None:
+    async def _sync_pod(self) -> int | None:
         """Carry out the next actions and write the status.
 
         Returns the instant (ns) at which the next sync is due at the latest, None if only a change makes it due.
@@ -163,7 +163,7 @@ class PodWorker:
         self._stop_containers(actions)
         self._set_outcome(actions)
         try:
-            await self._write()
+            await self._write_status()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
             return self._clock.now_ns() + WRITE_RETRY_NS
@@ -227,7 +227,7 @@ class PodWorker:
         else:
             self._deps.background.start(release_address(self._deps, uid), f"release of the address of pod {uid}")
 
-    async def _write(self) -> None:
+    async def _write_status(self) -> None:
         """Write the status; remove a pod that is being deleted and has ended from the registry. Raises StatusError."""
         if self._is_object_gone or self._is_node_stopping:  # rule 3: the status is kept
             return

@@ -3,7 +3,7 @@
 `node_agent` makes one in place of a `PodWorker`. The pod has an address, is Running at once, is ready
 `podscaler.dev/simulated-startup-seconds` (default 0) after its start, and is removed at once when it is deleted. A
 restart of the node does not change it. `podscaler.controlplane.metrics.resource` reads its usage from other
-annotations. The status is that of a pod whose containers run since the start of the pod (`_simulate`).
+annotations. The status is that of a pod whose containers run since the start of the pod (`_simulated_state`).
 """
 
 import logging
@@ -71,7 +71,7 @@ class SimulatedPod:
         try:
             while not self._is_done:
                 try:
-                    is_ready = await self._write(ready_at_ns)
+                    is_ready = await self._write_status(ready_at_ns)
                     wake_at_ns = None if is_ready else ready_at_ns
                 except StatusError as error:
                     _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
@@ -80,7 +80,7 @@ class SimulatedPod:
         finally:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
-    async def _write(self, ready_at_ns: int) -> bool:
+    async def _write_status(self, ready_at_ns: int) -> bool:
         """Write the status, or remove a deleted pod; returns False if the pod is not ready yet.
 
         Args:
@@ -93,7 +93,7 @@ class SimulatedPod:
             return True
         is_ready = self._deps.clock.now_ns() >= ready_at_ns
         containers = [
-            self._simulate(container, is_ready=is_ready)
+            self._simulated_state(container, is_ready=is_ready)
             for container in container_state.initial_states(self._pod["spec"])
         ]
         facts = PodStatusFacts(
@@ -107,7 +107,7 @@ class SimulatedPod:
         await self._writer.write_status(containers, facts)
         return is_ready
 
-    def _simulate(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
+    def _simulated_state(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
         """The state of a container as if it had started with the pod; an init container has succeeded at once."""
         container_id = f"simulated-{self._pod['metadata']['uid']}-{container.name}"
         started = container_state.after_start(container, now_ns=self._started_ns, container_id=container_id)

@@ -91,7 +91,7 @@ class HandlerRunner:
         self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
     ) -> HandlerOutcome:
         """The outcome of an HTTP request; hooks accept every response."""
-        host, port = _destination(action, target)
+        host, port = _host_and_port(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         quoted_url = _quoted_url(action, host, port)
@@ -104,7 +104,7 @@ class HandlerRunner:
                 False, f"Get {quoted_url}: context deadline exceeded (the timeout is {timeout_s:g} s)"
             )
         except (OSError, ValueError, aiohttp.ClientError) as error:
-            return HandlerOutcome(False, f"Get {quoted_url}: {_reason(error)}")
+            return HandlerOutcome(False, f"Get {quoted_url}: {_failure_reason(error)}")
         return HandlerOutcome(True) if purpose == "lifecycle" else _http_outcome(response)
 
 
@@ -140,7 +140,7 @@ def resolve_port(port: int | str, target: HandlerTarget, *, is_pod_address: bool
     return target.port_map.get(port_number, port_number) if is_pod_address else port_number
 
 
-def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
+def _host_and_port(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
     """Host and port of a core/v1 HTTPGetAction or TCPSocketAction; the port is None if there is no such port."""
     host = action.get("host") or target.address
     return host, resolve_port(action["port"], target, is_pod_address=host == target.address)
@@ -148,7 +148,7 @@ def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str,
 
 async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
     """The outcome of a connection, which is closed at once."""
-    host, port = _destination(action, target)
+    host, port = _host_and_port(action, target)
     if port is None:
         return HandlerOutcome(False, f"couldn't find port {action['port']}")
     try:
@@ -157,15 +157,15 @@ async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_
     except TimeoutError:
         return HandlerOutcome(False, f"dial tcp {host}:{port}: i/o timeout")
     except (OSError, ValueError) as error:
-        return HandlerOutcome(False, f"dial tcp {host}:{port}: {_reason(error)}")
+        return HandlerOutcome(False, f"dial tcp {host}:{port}: {_failure_reason(error)}")
     writer.transport.abort()
     return HandlerOutcome(True)
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     """The reason of a failed request or connection in the words of Go, as events of kubelet have it."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        return _reason(error.os_error)
+        return _failure_reason(error.os_error)
     if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
     if isinstance(error, aiohttp.ServerDisconnectedError):

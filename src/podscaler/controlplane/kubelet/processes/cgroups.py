@@ -113,10 +113,10 @@ def set_up(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path(
         return f"the cgroup of `up` has no {' and '.join(sorted(missing))} controller"
     if not os.access(folder / "cgroup.subtree_control", os.W_OK) or not os.access(folder, os.W_OK):
         return "the cgroup of `up` is not delegated to its user (systemd-run --user --scope -p Delegate=yes helps)"
-    return _divide(folder, [*CONTROLLERS, *({PIDS} & available)])
+    return _divide_cgroup(folder, [*CONTROLLERS, *({PIDS} & available)])
 
 
-def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
+def _divide_cgroup(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
     """Divide the cgroup of `up`; returns the part for containers, or why that is not possible. Raises OSError.
 
     Args:

@@ -16,8 +16,8 @@ inherited, and can be copied, so it proves nothing alone. A process is ours if o
 So a shell in a terminal that we did not open is left alone, also one in tmux and one that was given a copy of a
 container's environment; and so are the marked processes that such a shell descends from (the server of tmux).
 
-The rules are applied in `_classify`. A process is killed through a pidfd, after its start mark was compared once more:
-a reused pid is never killed.
+The rules are applied in `_classify_processes`. A process is killed through a pidfd, after its start mark was compared
+once more: a reused pid is never killed.
 
 Source: credentials(7), pidfd_send_signal(2).
 """
@@ -88,7 +88,9 @@ class OrphanKiller:
                 leader for container_id in batch for leader in self._sessions.pop(container_id, {}).values()
             )
             try:
-                await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
+                await self._scan_with_retries(
+                    OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions)
+                )
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
                 for scan_finished in batch.values():
                     scan_finished.set_exception(error)
@@ -101,7 +103,7 @@ class OrphanKiller:
                 for scan_finished in batch.values():
                     scan_finished.set_result(None)
 
-    async def _scan(self, criteria: "OwnershipCriteria") -> None:
+    async def _scan_with_retries(self, criteria: "OwnershipCriteria") -> None:
         """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""
         for remaining_tries in reversed(range(SCAN_TRIES)):
             try:
@@ -136,10 +138,10 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
     killed = set()  # pid and start mark: a process may be found again before it is dead
     deadline_s = time.monotonic() + SCAN_MAX_S
     while time.monotonic() < deadline_s:
-        ours, foreign = _classify(criteria)
+        ours, foreign = _classify_processes(criteria)
         if not ours:
             if foreign:
-                _log.warning("processes with our mark in sessions of others are not killed: %s", _pids(foreign))
+                _log.warning("processes with our mark in sessions of others are not killed: %s", _pids_text(foreign))
             break
         for process in ours:
             if kill(process):
@@ -148,11 +150,11 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
     return len(killed)
 
 
-def _pids(processes: Iterable[ProcessFacts]) -> str:
+def _pids_text(processes: Iterable[ProcessFacts]) -> str:
     return ", ".join(str(process.pid) for process in processes)
 
 
-def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
+def _classify_processes(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
     """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
     marked = _facts_by_pid(process_identity.marked_pids(criteria.variable, criteria.values))
     running_leaders = {

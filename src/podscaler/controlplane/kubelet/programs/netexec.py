@@ -279,7 +279,8 @@ def datagram_response(datagram: str, client: tuple[str, int], port: int) -> str 
         case "hostname":
             return host_name()
         case "clientip":
-            return f"{client[0]}:{client[1]}"
+            host, client_port = client
+            return f"{host}:{client_port}"
         case "serverport":
             return str(port)
         case "echo":

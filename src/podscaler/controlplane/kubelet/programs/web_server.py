@@ -140,15 +140,15 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._read_body()
         except ValueError:
             self.close_connection = True
-            self._send(error_response("invalid body", 400))
+            self._send_response(error_response("invalid body", 400))
             return
         if body is None:
             self.close_connection = True
-            self._send(error_response("request body too large", 413))
+            self._send_response(error_response("request body too large", 413))
             return
         with self.slots:
             response = type(self).respond(self._make_request(body))
-        self._send(response)
+        self._send_response(response)
         if response.on_sent is not None:
             self.wfile.flush()
             response.on_sent()
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         host, port = self.client_address[:2]
         return WebRequest(self.command, url.path, url.query, form, self.headers, body, (str(host), int(port)))
 
-    def _send(self, response: WebResponse) -> None:
+    def _send_response(self, response: WebResponse) -> None:
         """Send a response, without its body for HEAD."""
         content = response.text.encode()
         self.send_response(response.status)

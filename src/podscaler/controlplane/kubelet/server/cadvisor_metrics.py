@@ -7,7 +7,7 @@ Readings of usage have the timestamp of the reading. All other samples (`has_tim
 limits, the size of the machine, the version and the error of the scrape.
 
 A new metric of every cgroup: a family in `_usage_families`; one that also is the resident memory: an entry of
-_MEMORY_HELP. A new limit: an entry of _LIMIT_HELP, and its value in `_limits`. A family of the machine alone:
+_MEMORY_HELP. A new limit: an entry of _LIMIT_HELP, and its value in `_limit_values`. A family of the machine alone:
 `_machine_families`.
 
 Source: cAdvisor 0.60's Prometheus collector with the labels of the kubelet in Kubernetes v1.37 (container, id, image,
@@ -58,7 +58,7 @@ _LIMIT_HELP: Final = {
     "container_spec_cpu_shares": "CPU share of the container.",
     "container_spec_memory_limit_bytes": "Memory limit for the container.",
 }
-"""The metrics that `_limits` computes from the spec of a container, with their help texts."""
+"""The metrics that `_limit_values` computes from the spec of a container, with their help texts."""
 
 
 class _Row(NamedTuple):
@@ -94,7 +94,7 @@ def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
 
     Before the first reading (a snapshot of None) there are only the error of the scrape and the version.
     """
-    families = _scrape_error(snapshot) | _version()
+    families = _scrape_error_family(snapshot) | _version_family()
     if snapshot is not None:
         rows = list(_rows(snapshot, {pod["metadata"]["uid"]: pod for pod in pods}))
         families |= _usage_families(snapshot, rows) | _start_family(rows) | _limit_families(rows) | _machine_families()
@@ -102,7 +102,7 @@ def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
     return metrics_text.render(ordered, None if snapshot is None else snapshot.at_ns)
 
 
-def _gauge(name: str, help_text: str, samples: list[MetricSample]) -> _Families:
+def _gauge_family(name: str, help_text: str, samples: list[MetricSample]) -> _Families:
     """The family of one gauge."""
     return {name: (MetricFamily(name, help_text, "gauge"), samples)}
 
@@ -113,26 +113,30 @@ def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
     cpu_family = MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter")
     families: _Families = {cpu: (cpu_family, [_cpu_sample(row) for row in rows])}
     for name, help_text in _MEMORY_HELP.items():
-        families |= _gauge(name, help_text, [MetricSample(row.labels, row.usage.memory_bytes) for row in rows])
+        families |= _gauge_family(name, help_text, [MetricSample(row.labels, row.usage.memory_bytes) for row in rows])
     last_seen_samples = [MetricSample(row.labels, snapshot.at_ns // NANOSECONDS) for row in rows]
-    return families | _gauge("container_last_seen", "Last time a container was seen by the exporter", last_seen_samples)
+    return families | _gauge_family(
+        "container_last_seen", "Last time a container was seen by the exporter", last_seen_samples
+    )
 
 
 def _start_family(rows: Sequence[_Row]) -> _Families:
     """The start time of each row; for the machine, that is when it booted."""
     samples = [MetricSample(row.labels, row.started_ns // NANOSECONDS, has_time=False) for row in rows]
-    return _gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.", samples)
+    return _gauge_family(
+        "container_start_time_seconds", "Start time of the container since unix epoch in seconds.", samples
+    )
 
 
 def _limit_families(rows: Sequence[_Row]) -> _Families:
     """The limits of the containers whose specs are known."""
-    labels_and_limits = [(row.labels, _limits(row.spec)) for row in rows if row.spec]
+    labels_and_limits = [(row.labels, _limit_values(row.spec)) for row in rows if row.spec]
     families: _Families = {}
     for name, help_text in _LIMIT_HELP.items():
         samples = [
             MetricSample(labels, limits[name], has_time=False) for labels, limits in labels_and_limits if name in limits
         ]
-        families |= _gauge(name, help_text, samples)
+        families |= _gauge_family(name, help_text, samples)
     return families
 
 
@@ -140,22 +144,24 @@ def _machine_families() -> _Families:
     """The cores and the memory of the machine."""
     cores = MetricSample({}, os.cpu_count() or 1, has_time=False)
     memory = MetricSample({}, psutil.virtual_memory().total, has_time=False)
-    return _gauge("machine_cpu_cores", "Number of logical CPU cores.", [cores]) | _gauge(
+    return _gauge_family("machine_cpu_cores", "Number of logical CPU cores.", [cores]) | _gauge_family(
         "machine_memory_bytes", "Amount of memory installed on the machine.", [memory]
     )
 
 
-def _scrape_error(snapshot: UsageSnapshot | None) -> _Families:
+def _scrape_error_family(snapshot: UsageSnapshot | None) -> _Families:
     """The family that is 1 before the first reading, then 0."""
     help_text = "1 if there was an error while getting container metrics, 0 otherwise"
-    return _gauge("container_scrape_error", help_text, [MetricSample({}, float(snapshot is None), has_time=False)])
+    return _gauge_family(
+        "container_scrape_error", help_text, [MetricSample({}, float(snapshot is None), has_time=False)]
+    )
 
 
-def _version() -> _Families:
+def _version_family() -> _Families:
     """The family with the versions of podscaler and of the kernel as labels."""
     help_text = "A metric with a constant '1' value labeled by kernel version and cadvisor version."
     labels = {"cadvisorVersion": f"podscaler-{__version__}", "kernelVersion": os.uname().release}
-    return _gauge("cadvisor_version_info", help_text, [MetricSample(labels, 1, has_time=False)])
+    return _gauge_family("cadvisor_version_info", help_text, [MetricSample(labels, 1, has_time=False)])
 
 
 def _cpu_sample(row: _Row) -> MetricSample:
@@ -166,21 +172,21 @@ def _cpu_sample(row: _Row) -> MetricSample:
 
 def _rows(snapshot: UsageSnapshot, pods_by_uid: Mapping[str, Object]) -> Iterator[_Row]:
     """The machine, then each pod with its containers; a pod of a snapshot has one at least."""
-    yield _Row(_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
+    yield _Row(_row_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
     for pod in snapshot.pods:
         pod_cgroup = f"/kubepods/pod{pod.uid}"
         pod_labels = {"namespace": pod.namespace, "pod": pod.name}
         pod_started_ns = min(container.started_ns for container in pod.containers.values())
-        yield _Row(_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
+        yield _Row(_row_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
         specs, container_ids = _specs_and_ids(pods_by_uid.get(pod.uid, {}))
         for name, total in pod.containers.items():
             spec, container_id = specs.get(name, {}), container_ids.get(name, "")
             own_labels = {"container": name, "image": spec.get("image", ""), "name": container_id}
-            labels = _labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
+            labels = _row_labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
             yield _Row(labels, total, spec, total.started_ns)
 
 
-def _labels(cgroup: str) -> dict[str, str]:
+def _row_labels(cgroup: str) -> dict[str, str]:
     """All labels of a row in order, empty but for the id, which is the path of its cgroup."""
     return {"container": "", "id": cgroup, "image": "", "name": "", "namespace": "", "pod": ""}
 
@@ -199,7 +205,7 @@ def _specs_and_ids(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
     return specs, container_ids
 
 
-def _limits(container: Object) -> dict[str, int]:
+def _limit_values(container: Object) -> dict[str, int]:
     """The values of the metrics in _LIMIT_HELP for a core/v1 Container.
 
     Without a CPU limit there is no quota; without a memory limit that is 0, as cAdvisor reports it.

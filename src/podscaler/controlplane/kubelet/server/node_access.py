@@ -68,7 +68,7 @@ class NodeAccess:
         Args:
             node_name: the name of the Node whose endpoint it is.
         """
-        user = self._user(request)
+        user = self._find_user(request)
         if user is None:
             return AccessRejection(401, "Unauthorized")
         verb, subresources = VERBS.get(request.method, ""), subresources_of(request.path)
@@ -80,7 +80,7 @@ class NodeAccess:
         message = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{names}])\n"
         return AccessRejection(403, message)
 
-    def _user(self, request: web.BaseRequest) -> User | None:
+    def _find_user(self, request: web.BaseRequest) -> User | None:
         """The user of a request; None for a token that is not accepted."""
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if (user := user_of_certificate(certificate)) is not None:

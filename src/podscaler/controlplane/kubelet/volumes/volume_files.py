@@ -169,10 +169,10 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
         for trust_bundle in bundles
         for block in clustertrustbundle.pem_blocks(trust_bundle["spec"]["trustBundle"])
     }
-    return VolumeFile(source["path"], b"".join(map(_pem, sorted(certificates))), mode)
+    return VolumeFile(source["path"], b"".join(map(_pem_block, sorted(certificates))), mode)
 
 
-def _pem(certificate: bytes) -> bytes:
+def _pem_block(certificate: bytes) -> bytes:
     """A certificate (DER) as a PEM block."""
     lines = textwrap.wrap(base64.b64encode(certificate).decode(), PEM_LINE_CHARACTERS)
     return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()

@@ -52,7 +52,9 @@ async def prepare(
 
     Raises ContainerConfigError, OSError.
     """
-    mounted_names = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
+    mounted_names = {
+        mount["name"] for container in _all_containers(pod) for mount in container.get("volumeMounts") or []
+    }
     volume_paths: dict[str, str] = {}
     for volume in pod["spec"].get("volumes") or []:
         name = volume["name"]
@@ -64,7 +66,7 @@ async def prepare(
         folder = paths.volume(pod["metadata"]["uid"], name)
         is_empty_dir = "emptyDir" in volume
         files = None if is_empty_dir else volume_files.files(volume, pod, placement, sources)
-        await threads.run(_make_volume, folder, files, _group(pod))
+        await threads.run(_make_volume, folder, files, _fs_group(pod))
         volume_paths[name] = str(folder)
     return volume_paths
 
@@ -93,7 +95,7 @@ async def refresh(
             continue
         volume_without_tokens, token_paths = _without_tokens(volume)
         files = volume_files.files(volume_without_tokens, pod, placement, sources)
-        await threads.run(volume_files.write_changed, folder, files, kept_paths=token_paths, group=_group(pod))
+        await threads.run(volume_files.write_changed, folder, files, kept_paths=token_paths, group=_fs_group(pod))
 
 
 def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
@@ -108,14 +110,14 @@ def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[
     return {**volume, "projected": {**volume["projected"], "sources": other_projections}}, token_paths
 
 
-def _group(pod: Mapping[str, Any]) -> int | None:
+def _fs_group(pod: Mapping[str, Any]) -> int | None:
     """The numeric group that owns the pod's volumes (fsGroup); None: that of `up`, also where `up` is not root."""
     if os.geteuid() != 0:
         return None
     return (pod["spec"].get("securityContext") or {}).get("fsGroup")
 
 
-def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _all_containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
 
 

@@ -110,7 +110,7 @@ class ConfigMaps:
         for problem in new_problems:
             message = f"{problem.path}: {problem.text}"
             _log.warning("configmap %s/%s: %s", *owner, message)
-            self._events.event(_reference(config_map), "Warning", REASON, message, field_path=problem.path)
+            self._events.event(_event_reference(config_map), "Warning", REASON, message, field_path=problem.path)
 
 
 async def _yield_and_parse(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
@@ -119,6 +119,6 @@ async def _yield_and_parse(key: str, entry_text: str, context: EntryContext) -> 
     return parse_entry(key, entry_text, context)
 
 
-def _reference(config_map: Object) -> dict[str, Any]:
+def _event_reference(config_map: Object) -> dict[str, Any]:
     """The ConfigMap without its data, which may be large and would be kept in the recorder's buffer."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]}

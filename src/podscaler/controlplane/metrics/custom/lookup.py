@@ -247,4 +247,4 @@ class Lookup:
         if kind == PODS:
             return {name: pod.labels for name, pod in self._get_running_pods(namespace).items()}
         objects = {name: self._registry.find(kind, namespace, name) for name in names}
-        return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}
+        return {name: stored["metadata"].get("labels") or {} for name, stored in objects.items() if stored is not None}

@@ -67,7 +67,7 @@ def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
         uid=metadata["uid"],
         containers=tuple(container["name"] for container in (*sidecars, *regular)),
         simulation_fields=_simulation_fields(pod) if simulated.is_simulated(pod) else None,
-        controller=_controller(metadata),
+        controller=_controller_of(metadata),
         ready="deletionTimestamp" not in metadata and _is_ready(conditions),
         start_time=pod["status"].get("startTime") or metadata.get("creationTimestamp", ""),
     )
@@ -84,7 +84,7 @@ def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
-def _controller(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def _controller_of(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """Resource, name and uid of a pod's controller; None if it has none whose annotations can state usage."""
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller") and owner["kind"] in _RESOURCES_BY_KIND:

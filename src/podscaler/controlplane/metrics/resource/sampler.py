@@ -96,13 +96,15 @@ class CommandUsage:
             earlier_cpu_s = self._running_cpu_s.get(root, {})
             newly_ended_cpu_s = sum(cpu_s for pid, cpu_s in earlier_cpu_s.items() if pid not in running_commands)
             ended_cpu_s = self._ended_cpu_s.get(root, 0.0) + newly_ended_cpu_s
-            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_cpu_s)
+            self._remember_commands(
+                root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_cpu_s
+            )
             if root in readings:
                 container_readings[root] = _with_commands(readings[root], running_commands.values(), ended_cpu_s)
         self._forget_others(commands)
         return container_readings
 
-    def _remember(self, root: int, running_cpu_s: dict[int, float], ended_cpu_s: float) -> None:
+    def _remember_commands(self, root: int, running_cpu_s: dict[int, float], ended_cpu_s: float) -> None:
         """Keep the CPU seconds of a container's running commands by pid, and of its ended ones, if there are any."""
         if running_cpu_s or ended_cpu_s:
             self._running_cpu_s[root], self._ended_cpu_s[root] = running_cpu_s, ended_cpu_s

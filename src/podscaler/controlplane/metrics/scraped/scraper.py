@@ -134,7 +134,7 @@ class Scraper:
         """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
-            await asyncio.gather(*(self._scrape(key, scraped_pod) for key, scraped_pod in list(self._pods.items())))
+            await asyncio.gather(*(self._scrape_pod(key, scraped_pod) for key, scraped_pod in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
     async def _watch_pods(self) -> None:
@@ -144,17 +144,17 @@ class Scraper:
     def _forget_deleted(self) -> None:
         """Remove pods that were deleted between two watches."""
         for key in [key for key in self._pods if self._registry.find("pods", *key) is None]:
-            self._forget(key)
+            self._forget_pod(key)
 
     def _update_pod(self, change: ObjectEvent) -> None:
         """Add, update or remove the pod of a watch event, by its phase and annotations."""
         pod, key = change.object, _pod_key(change.object)
         scraped_pod = self._pods.get(key)
         if scraped_pod is not None and scraped_pod.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
-            self._forget(key)
+            self._forget_pod(key)
             scraped_pod = None
         if change.type == "DELETED" or (pod.get("status") or {}).get("phase") != "Running":
-            self._forget(key)
+            self._forget_pod(key)
             return
         try:
             target = target_of(pod)
@@ -164,18 +164,18 @@ class Scraper:
             self._mark_failed(key, invalid_pod, str(error))
             return
         if target is None:
-            self._forget(key)
+            self._forget_pod(key)
         elif scraped_pod is None:
             self._pods[key] = _ScrapedPod(pod, target)
         else:
             scraped_pod.pod, scraped_pod.target = pod, target
 
-    def _forget(self, key: PodKey) -> None:
+    def _forget_pod(self, key: PodKey) -> None:
         """Stop scraping a pod, and remove its series."""
         if self._pods.pop(key, None) is not None:
             self.index.put(key, ())
 
-    async def _scrape(self, key: PodKey, scraped_pod: _ScrapedPod) -> None:
+    async def _scrape_pod(self, key: PodKey, scraped_pod: _ScrapedPod) -> None:
         """Scrape one pod and index its series; does nothing for a pod without a target or an address."""
         target = scraped_pod.target
         if target is None or (address := self._locate(scraped_pod.pod, target.port)) is None:
@@ -191,7 +191,7 @@ class Scraper:
         if self._pods.get(key) is not scraped_pod:  # the pod was deleted or replaced during the scrape
             return
         scraped_pod.reported_failure = ""
-        self.index.put(key, list(self._series(key, scraped_pod, samples)))
+        self.index.put(key, list(self._pod_series(key, scraped_pod, samples)))
 
     async def _parse_body(self, body: str, content_type: str) -> list[ExposedSample]:
         """The samples of a body, parsed in a thread if it is long. Raises ExpositionError."""
@@ -210,7 +210,7 @@ class Scraper:
         reference = {"apiVersion": "v1", "kind": "Pod", "metadata": scraped_pod.pod["metadata"]}
         self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {reason}")
 
-    def _series(self, key: PodKey, scraped_pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
+    def _pod_series(self, key: PodKey, scraped_pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
         """The series of a scrape: one of the pod for each value, and one of each object that a label names."""
         namespace, name = key
         pod_object = self._kinds.described(f"pod/{name}", namespace)
