@@ -35,7 +35,7 @@ from podscaler.controlplane.kubelet.volumes import environment, host_names, name
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
-# waiting reasons of containers that cannot be created; all others have CreateContainerConfigError
+# waiting reasons of containers that cannot be created, besides those of `references` and `volume_files`
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod

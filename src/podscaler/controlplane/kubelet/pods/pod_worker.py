@@ -71,7 +71,7 @@ class PodWorker:
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
         self._starting: set[str] = set()  # names of the containers whose start is in progress
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
-        self._is_initialized = False  # whether all init containers have succeeded
+        self._is_initialized = False  # whether regular containers may run
         self._termination: PodTermination | None = None
         self._deletion_seen_ns: int | None = None  # when the deletionTimestamp was seen first
         self._is_object_gone = False

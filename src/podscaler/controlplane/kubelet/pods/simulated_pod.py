@@ -131,5 +131,5 @@ class SimulatedPod:
 
 
 def is_simulated(pod: Object) -> bool:
-    """Whether the pod's runtimeClassName is `simulated`."""
+    """Whether the pod's runtimeClassName is `simulated`; `metrics.resource.simulated` decides likewise."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)

@@ -212,10 +212,7 @@ def _limit_values(container: Object) -> dict[str, int]:
     """
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
-    requests = {
-        **limits,
-        **(resources.get("requests") or {}),
-    }  # as the API server, which defaults a request to the limit
+    requests = {**limits, **(resources.get("requests") or {})}  # the API server sets absent requests to the limits
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
     values = {
         "container_spec_cpu_period": CPU_PERIOD_US,

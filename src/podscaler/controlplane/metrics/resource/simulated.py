@@ -12,7 +12,7 @@ ReplicaSets):
 Without a container's name the amount is the first container's. A pod's own annotation has precedence over its
 controller's, an amount over a share; the default is zero. Only ready pods share a total, as a Service sends load to
 ready pods only. A value that is not a quantity counts as zero; the sampler logs it once. A new resource: a field of
-`SimulatedUsage`, set in `container_usage`, and a name in `_states_usage`.
+`SimulatedUsage` and of `rates.Rate`, set in `container_usage` and the sampler, and a name in `_states_usage`.
 """
 
 from collections.abc import Mapping
