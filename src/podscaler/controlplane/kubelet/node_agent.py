@@ -141,9 +141,8 @@ class NodeAgent:
         self._recorders: list[EventRecorder] = []
         self._is_stopping = False
         self._networks: PodNetworks | None = None
-        self._network_limitation: str | None = (
-            None  # why pods have no network namespaces, "": they have; None: not tried
-        )
+        # why pods have no network namespaces, empty where they have; None before `_open_networks`
+        self._network_limitation: str | None = None
         self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
 
@@ -345,9 +344,7 @@ class NodeAgent:
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._registry.watch_renewed("nodes"):
-            if (
-                change.type != "MODIFIED"
-            ):  # a watch begins with ADDED; `_watch_pods` gets each unbound pod then, and binds it
+            if change.type != "MODIFIED":  # a watch begins with ADDED, and `_watch_pods` with each unbound pod
                 continue
             for pod in self._registry.list("pods"):
                 if not scheduler.is_skipped(pod):

@@ -1,8 +1,9 @@
 """Allocates loopback addresses to pods and Services, from a block that no other control plane of this machine uses.
 
-The node agent (pods) and `cluster_ips` (Services) of `podscaler up`, the local control plane, call it. A block is
-127.N.0.0/16: 127.N.0.1 is the node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. An
-offset is the last two octets as a number: 127.5.1.2 has the offset 0x0102 in block 5. Invariants:
+`podscaler.cli.up.control_plane` claims the block of one `podscaler up`, the local control plane; the workers of pods
+(`kubelet.pods`) and `cluster_ips` allocate in it. A new kind of address is a range of offsets. A block is 127.N.0.0/16:
+127.N.0.1 is the node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. An offset is the
+last two octets as a number: 127.5.1.2 has the offset 0x0102 in block 5. Invariants:
 
 1. A block is claimed by a name that the kernel releases when the process ends (an abstract Unix socket on Linux, else a
    locked file), so that nothing has to be cleaned up after kill -9.

@@ -32,8 +32,8 @@ _INITIAL_TARGET_PORT = 6443
 async def ensure_service_ip(registry: Registry) -> str:
     """The clusterIP of the Service, which is created if it is missing; the API server's certificate must contain it.
 
-    `cli.up.control_plane` calls it before the API server listens; the controller sets the target port later. Raises
-    StatusError.
+    `podscaler.cli.up.control_plane` calls it before the API server listens; the controller sets the target port later.
+    Raises StatusError.
     """
     service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_INITIAL_TARGET_PORT))
     return str(service["spec"]["clusterIP"])

@@ -277,7 +277,8 @@ def enter_mounts(plan: Mapping[str, Any]) -> None:
     """
     # a mount, such as one on /tmp, may cover the sources and the scratch directory: both are used before the mounts
     sources = [_open_source(volume_mount["source"], volume_mount["sub_path"]) for volume_mount in plan["mounts"]]
-    tree = MountTree(plan["scratch"], overlay_root(plan["scratch"], plan["root"]) if plan["root"] else "")
+    root = overlay_root(plan["scratch"], plan["root"]) if plan["root"] else ""
+    tree = MountTree(plan["scratch"], root)
     revealed = [(closed, _open_source(folder, ""), folder) for closed, folder in plan["revealed"]]
     for closed, source, folder in revealed:
         tree.reveal(closed, source, folder)

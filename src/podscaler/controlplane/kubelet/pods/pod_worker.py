@@ -66,7 +66,7 @@ class PodWorker:
         self._started_ns = self._clock.now_ns()
         self._containers = {
             container.name: container for container in restored_containers.restore(pod, now_ns=self._started_ns)
-        }  # by name
+        }
         self._specs = pod_status.container_specs(pod["spec"])
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
         self._starting: set[str] = set()  # names of the containers whose start is in progress

@@ -78,9 +78,8 @@ class HandlerRunner:
             return await self._http_get(action, target, timeout_s, purpose)
         if (action := handler.get("tcpSocket")) is not None:
             return await _tcp_socket(action, target, timeout_s)
-        kinds = ", ".join(
-            key for key in handler if isinstance(handler[key], dict)
-        )  # periodSeconds and the like are numbers
+        # other fields, such as periodSeconds, are numbers
+        kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))
         return HandlerOutcome(False, f"this kind of handler is not supported: {kinds or 'none given'}")
 
     async def close(self) -> None:

@@ -280,9 +280,7 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     if name in ("", "."):
         raise mount_error(f'"{file.path}" is no path of a file')
     with _ensured_folder(folder, parent_path) as parent:
-        draft = (
-            f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no other file has this name: paths that begin with `..` are not valid
-        )
+        draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no other file: paths that begin with `..` are not valid
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
