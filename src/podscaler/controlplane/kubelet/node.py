@@ -1,7 +1,7 @@
 """The Node object and its Lease: registers the node, and keeps its status and heartbeat up to date.
 
-`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write that fails is
-logged and tried again, and pods run meanwhile: a webhook that denies the write may itself be a pod of this node.
+`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write of `run`
+that fails is logged and tried again, and pods run meanwhile: a webhook that denies it may itself be a pod of this node.
 
 Source: Node (API reference); Nodes, "Node heartbeats" (Kubernetes documentation).
 """

@@ -344,7 +344,7 @@ class NodeAgent:
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._registry.watch_renewed("nodes"):
-            if change.type != "MODIFIED":  # a watch begins with ADDED, and `_watch_pods` with each unbound pod
+            if change.type != "MODIFIED":  # ADDED begins a watch; `_watch_pods` binds the unbound pods then
                 continue
             for pod in self._registry.list("pods"):
                 if not scheduler.is_skipped(pod):

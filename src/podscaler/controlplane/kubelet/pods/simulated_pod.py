@@ -117,7 +117,7 @@ class SimulatedPod:
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        """The seconds from start to readiness in STARTUP_ANNOTATION; 0 if negative, and, with an event, if invalid."""
+        """The seconds from start to readiness in STARTUP_ANNOTATION; 0 for less, and, with an event, for no number."""
         annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             startup_s = float(annotation)
