@@ -21,7 +21,7 @@ async def test_a_namespace_that_was_made_half_is_made_anew(monkeypatch: pytest.M
         if failures and " master " in batch[0]:
             raise PodNetworkError(failures.pop())
 
-    monkeypatch.setattr(pod_networks, "_ip", run)
+    monkeypatch.setattr(pod_networks, "_run_ip", run)
     monkeypatch.setattr(pod_networks, "_run_in_own_thread", lambda _make: os.open(os.devnull, os.O_RDONLY))
     monkeypatch.setattr(pod_networks, "_await_forwarding", lambda _interface: None)
     networks = PodNetworks(AddressBlock(7))

@@ -333,7 +333,7 @@ def test_many_connections_at_once(run):
 
 def test_a_low_port_moves_up(monkeypatch):
     """A port that this user may not bind is served at a high one."""
-    real = listening._serve
+    real = listening._serve_at
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
@@ -341,7 +341,7 @@ def test_a_low_port_moves_up(monkeypatch):
         return await real(balancer, accounts, host, port)
 
     async def scenario():
-        monkeypatch.setattr(listening, "_serve", serve)
+        monkeypatch.setattr(listening, "_serve_at", serve)
         listener = await listening.listen(("127.254.254.253", 80), ProxiedConnections(1), SystemClock())
         assert listener.port == 20080
         listener.close()

@@ -383,14 +383,14 @@ async def test_a_port_that_is_in_use_is_told(world, monkeypatch):
 
 async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
     """Annotation and event name the port that is really served."""
-    real = port_listener._serve
+    real = port_listener._serve_at
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(port_listener, "_serve", serve)
+    monkeypatch.setattr(port_listener, "_serve_at", serve)
     async with proxying(world):
         await world.make_service(ports=[{"port": 80}])
         await world.pass_time()
@@ -405,14 +405,14 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
 
 async def test_a_port_that_has_to_move_makes_room(world, monkeypatch):
     """What a Service calls 20080 is 20080, also when its port 80 went there first; no traceback says so."""
-    real = port_listener._serve
+    real = port_listener._serve_at
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(port_listener, "_serve", serve)
+    monkeypatch.setattr(port_listener, "_serve_at", serve)
     both = [{"name": "low", "port": 80}, {"name": "high", "port": 20080}]
     async with answering(b"low") as low, answering(b"high") as high, proxying(world):
         await world.make_service(selector=None, ports=both[:1])

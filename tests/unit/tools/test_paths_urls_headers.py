@@ -24,7 +24,7 @@ _UID = "uids are made by the server (writing), names of containers and volumes a
 _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
-    "metrics/scraped/counters.py:_advance": "a division of numbers",
+    "metrics/scraped/counters.py:_advance_counter": "a division of numbers",
     "apiserver/streaming/spdy_headers.py:_parse_headers": "headers of the client, as they are read",
     "kubelet/volumes/volumes.py:prepare_mounts": "the parts of a target are counted, for the order",
     "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
@@ -63,10 +63,10 @@ CHECKED = {
     "kubelet/probes/handlers.py:_quoted_url": "a text for messages, escaped where it is not printable",
     "kubelet/probes/http_check.py:ProbeRequest.url": "host by yarl; request_target: begins with a slash, escaped",
     "kubelet/probes/http_check.py:redirected_request": "read back by urlsplit; only the probed host is followed",
-    "kubelet/processes/process_identity.py:_environment": _PROCESS,
+    "kubelet/processes/process_identity.py:_environment_of": _PROCESS,
     "kubelet/processes/process_identity.py:facts": _PROCESS,
     "kubelet/launching/images.py:write_programs": _OURS,
-    "kubelet/launching/images.py:_program": _OURS,
+    "kubelet/launching/images.py:_program_command": _OURS,
     "kubelet/launching/mount_tree.py:MountTree._make_path": "parts of mount paths, below a root of the container's own",
     "kubelet/launching/launcher.py:carry_out": _OURS,
     "kubelet/volumes/volume_files.py:write_changed": "names that a walk of the volume found, for a comparison alone",
@@ -81,7 +81,7 @@ CHECKED = {
     "kubelet/processes/process_records.py:remove": "ids of containers are made here (container_run)",
     "kubelet/processes/process_records.py:write": "ids of containers are made here (container_run)",
     "kubelet/programs/wget.py:main": "the container's own command line, in its own process",
-    "kubelet/volumes/service_variables.py:_of_service": "addresses and ports, for environments",
+    "kubelet/volumes/service_variables.py:_variables_of": "addresses and ports, for environments",
     "apiserver/http/responses.py:add_warnings": "warning_values: no line breaks, quoted",
     "apiserver/handlers/endpoint_proxy.py:_headers": "read by aiohttp, so without line breaks; the URI is escaped",
     "apiserver/handlers/endpoint_proxy.py:_send": "the node's own address; an escaped path, the client's query",

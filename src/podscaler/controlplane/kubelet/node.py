@@ -1,7 +1,7 @@
 """The Node object and its Lease: registers the node, and keeps its status and heartbeat up to date.
 
-`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write may fail, as a
-webhook may deny it, which may itself be a pod of this node: the pods run on, and the write is tried again.
+`kubelet.node_agent` calls `register` before it runs pods, and then runs `run` until it stops. A write of `run`
+that fails is logged and tried again, and pods run meanwhile: a webhook that denies it may itself be a pod of this node.
 
 Source: Node (API reference); Nodes, "Node heartbeats" (Kubernetes documentation).
 """
@@ -78,7 +78,7 @@ class NodeObject:
         self._settings = settings
         self._machine = machine
         self._count_processes = count_processes
-        self._was_short_of_pids = False
+        self._was_short_of_pids = False  # as of the last write of the status
         self._is_registered = False
 
     async def register(self) -> None:
@@ -89,7 +89,7 @@ class NodeObject:
         node = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": self._machine.name, "labels": self._labels()},
+            "metadata": {"name": self._machine.name, "labels": self._node_labels()},
             "spec": {"podCIDR": self._machine.cidr, "podCIDRs": [self._machine.cidr]},
         }
         stored = self._registry.find("nodes", "", self._machine.name)
@@ -118,7 +118,7 @@ class NodeObject:
             except StatusError as error:
                 _log.warning("the Node cannot be written: %s", error.message)
             await self._clock.sleep(delay_s)
-            delay_s = min(delay_s * 2, RETRY_MAX_S)
+            delay_s = min(delay_s * 2, RETRY_MAX_S)  # has an effect only until the node is registered
 
     async def heartbeat(self) -> None:
         """Renew the Lease every `heartbeat_s` seconds until cancelled. Raises StatusError.
@@ -135,7 +135,7 @@ class NodeObject:
                 status_due_s += STATUS_PERIOD_S
             await self._clock.sleep(self._settings.heartbeat_s)
 
-    def _labels(self) -> dict[str, str]:
+    def _node_labels(self) -> dict[str, str]:
         """The labels of the node: those that every kubelet sets, then those of the settings."""
         name, node_info = self._machine.name, self._machine.node_info
         return {
@@ -149,7 +149,7 @@ class NodeObject:
 
     def _refresh_labels_and_taints(self, node: Object) -> None:
         """Set the labels, and remove the taint of nodes that are not ready, in place."""
-        node["metadata"].setdefault("labels", {}).update(self._labels())
+        node["metadata"].setdefault("labels", {}).update(self._node_labels())
         spec = node.setdefault("spec", {})
         spec["taints"] = [taint for taint in spec.get("taints") or [] if taint.get("key") != NOT_READY_TAINT]
         if not spec["taints"]:
@@ -163,9 +163,10 @@ class NodeObject:
             """Set the fields that this node knows; a new field is an entry here."""
             now = rfc3339(self._clock.now_ns())
             status = node.setdefault("status", {})
-            former = {condition["type"]: condition for condition in status.get("conditions") or []}
+            former_conditions = {condition["type"]: condition for condition in status.get("conditions") or []}
             conditions = [
-                _with_times(condition, former.get(condition["type"]), now) for condition in self._conditions()
+                _with_times(condition, former_conditions.get(condition["type"]), now)
+                for condition in self._conditions()
             ]
             status |= {
                 "capacity": dict(self._machine.capacity),

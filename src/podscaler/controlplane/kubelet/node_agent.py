@@ -3,7 +3,7 @@
 `podscaler.cli.up.machine` makes one `NodeAgent` and runs it beside the API server. At its start it kills orphaned
 processes of an earlier run and registers the Node. Then it watches pods: unbound pods are passed to the scheduler's
 `Binder`, and each pod of this node gets a worker. A worker that fails is started again; a failure of one pod does not
-affect others. Another watch or periodic task is a task of `run`.
+affect others. A new watch or periodic task is a task of `run`; a part that the workers need, a field of `Dependencies`.
 """
 
 import asyncio
@@ -141,6 +141,7 @@ class NodeAgent:
         self._recorders: list[EventRecorder] = []
         self._is_stopping = False
         self._networks: PodNetworks | None = None
+        # why pods have no network namespaces, empty where they have; None before `_open_networks`
         self._network_limitation: str | None = None
         self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
@@ -204,7 +205,7 @@ class NodeAgent:
         tasks.
         """
         if self._deps is None or self._node_object is None:
-            self._deps, self._node_object = await self._start()
+            self._deps, self._node_object = await self._start_node()
         deps, node_object = self._deps, self._node_object
         scheduler_events = EventRecorder(self._registry, scheduler.SCHEDULER_NAME, self._clock)
         self._recorders += [deps.events, scheduler_events]
@@ -250,7 +251,7 @@ class NodeAgent:
 
     # --- start ----------------------------------------------------------------------------------------------------
 
-    async def _start(self) -> tuple[Dependencies, NodeObject]:
+    async def _start_node(self) -> tuple[Dependencies, NodeObject]:
         """Detect what the machine can do, kill orphaned processes, register the node, and remove files of deleted pods.
 
         Raises StatusError, OSError, UsageError, PodNetworkError.
@@ -343,11 +344,11 @@ class NodeAgent:
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
         async for change in self._registry.watch_renewed("nodes"):
-            if change.type != "MODIFIED":  # ADDED begins a watch, as it does for the unbound pods in `_watch_pods`
+            if change.type != "MODIFIED":  # ADDED begins a watch; `_watch_pods` binds the unbound pods then
                 continue
             for pod in self._registry.list("pods"):
                 if not scheduler.is_skipped(pod):
-                    await self._bind(binder, pod)
+                    await self._bind_pod(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:
         """Bind unbound pods, and pass changes of pods of this node to their workers."""
@@ -355,11 +356,11 @@ class NodeAgent:
             pod = change.object
             node_name = pod["spec"].get("nodeName")
             if change.type == "DELETED":
-                await self._remove(pod)
+                await self._remove_pod(pod)
             elif not node_name:
-                self._background.start(self._bind(binder, pod), "binding of a pod")
+                self._background.start(self._bind_pod(binder, pod), "binding of a pod")
             elif node_name == deps.node_name:
-                self._dispatch(deps, pod)
+                self._dispatch_pod(deps, pod)
 
     async def _watch_volume_objects(self, resource: str) -> None:
         """Write changed objects of a resource into the volumes of pods, and follow the ConfigMap of images.
@@ -395,14 +396,14 @@ class NodeAgent:
             if uid not in stored_uids:
                 worker.forget()
 
-    async def _bind(self, binder: Binder, pod: Object) -> None:
+    async def _bind_pod(self, binder: Binder, pod: Object) -> None:
         """Bind an unbound pod to the node; an error is logged, and the next change of a node tries again."""
         try:
             await binder.bind(pod)
         except StatusError as error:
             _log.warning("pod %s cannot be bound: %s", pod["metadata"]["name"], error.message)
 
-    def _dispatch(self, deps: Dependencies, pod: Object) -> None:
+    def _dispatch_pod(self, deps: Dependencies, pod: Object) -> None:
         """Pass the new version to the pod's worker, or start a worker, unless the pod has ended or the node stops.
 
         A new kind of worker is a case here.
@@ -419,7 +420,7 @@ class NodeAgent:
             self._workers[uid] = (pod, worker)
             self._tasks[uid] = asyncio.get_running_loop().create_task(self._run_worker(deps, uid), name=f"pod {uid}")
 
-    async def _remove(self, pod: Object) -> None:
+    async def _remove_pod(self, pod: Object) -> None:
         """Stop the worker of a deleted pod; the files of a pod without a worker are removed."""
         uid = pod["metadata"]["uid"]
         worker = self._find_worker(uid)

@@ -1,7 +1,8 @@
 """Prepares the node before it runs its first pod: directories, orphaned processes, and facts about this host.
 
 `kubelet.node_agent` calls `detect_host` at its start, then `remove_orphaned_pods`, and `remove_pod` after the end of a
-pod. All functions block and are called in a thread.
+pod. All functions block and are called in a thread. A new fact about the host: a field of `DetectedHost`, set in
+`detect_host`.
 """
 
 import os

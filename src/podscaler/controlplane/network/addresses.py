@@ -1,8 +1,9 @@
 """Allocates loopback addresses to pods and Services, from a block that no other control plane of this machine uses.
 
-The node agent (pods) and `cluster_ips` (Services) of `podscaler up`, the local control plane, call it. A block is
-127.N.0.0/16: 127.N.0.1 is the node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. An
-offset is the last two octets as a number: 127.5.1.2 has the offset 0x0102 in block 5. Invariants:
+`podscaler.cli.up.control_plane` claims the block of one `podscaler up`, the local control plane; the workers of pods
+(`kubelet.pods`) and `cluster_ips` allocate in it. A new kind of address is a range of offsets. A block is 127.N.0.0/16:
+127.N.0.1 is the node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. An offset is the
+last two octets as a number: 127.5.1.2 has the offset 0x0102 in block 5. Invariants:
 
 1. A block is claimed by a name that the kernel releases when the process ends (an abstract Unix socket on Linux, else a
    locked file), so that nothing has to be cleaned up after kill -9.
@@ -36,10 +37,10 @@ CLAIM_NAME_PREFIX = "podscaler.dev/block"
 
 LAST_BLOCK_ATTEMPTS, LAST_BLOCK_RETRY_S = 40, 0.05
 """How often the block of the last run is tried, and the seconds between."""
+# the offsets of the three kinds of addresses; the ranges must not overlap, as `release` frees an offset in both
+NODE_OFFSET: Final = 1
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
-"""An offset is of one of the two ranges only: `release` frees it in both."""
-NODE_OFFSET: Final = 1
 SHARED_ADDRESS: Final = "127.0.0.1"
 
 Claim = socket.socket | IO[str]
@@ -79,6 +80,7 @@ class _OffsetPool:
         return True
 
     def release(self, offset: int) -> None:
+        """Free an offset; one that is not used is ignored."""
         self._used.discard(offset)
 
 
@@ -107,11 +109,11 @@ class AddressBlock:
     @property
     def node_address(self) -> str:
         """The address of the node itself (status.hostIP)."""
-        return SHARED_ADDRESS if self.is_shared else self._address(NODE_OFFSET)
+        return SHARED_ADDRESS if self.is_shared else self._address_at(NODE_OFFSET)
 
     def contains(self, address: str) -> bool:
         """Whether `address` belongs to this block."""
-        return address == SHARED_ADDRESS if self.is_shared else self._offset(address) is not None
+        return address == SHARED_ADDRESS if self.is_shared else self._offset_of(address) is not None
 
     def allocate_pod(self, uid: str, *, preferred: str | None = None) -> str:
         """The address of the pod with that metadata.uid, the same one until `release_pod`.
@@ -123,7 +125,7 @@ class AddressBlock:
             return SHARED_ADDRESS
         if uid not in self._pod_addresses:
             offset = self._pods.allocate(_parse_offset(preferred) if preferred else None)
-            self._pod_addresses[uid] = self._address(offset)
+            self._pod_addresses[uid] = self._address_at(offset)
         return self._pod_addresses[uid]
 
     def find_pod(self, uid: str) -> str | None:
@@ -140,19 +142,19 @@ class AddressBlock:
         """A free address for a Service; `preferred` as for pods. Raises AddressesExhausted."""
         if self.is_shared:
             return SHARED_ADDRESS
-        return self._address(self._services.allocate(_parse_offset(preferred) if preferred else None))
+        return self._address_at(self._services.allocate(_parse_offset(preferred) if preferred else None))
 
     def reserve_service(self, address: str) -> bool:
         """Reserve exactly this address (a user's `spec.clusterIP`) for a Service; returns False if it is not free."""
         if self.is_shared:
             return address == SHARED_ADDRESS
-        offset = self._offset(address)
+        offset = self._offset_of(address)
         return offset is not None and self._services.reserve(offset)
 
     def release(self, address: str) -> None:
         """Free an address; one of another block, and an empty text, are ignored."""
-        offset = self._offset(address)
-        if offset is not None:
+        offset = self._offset_of(address)
+        if offset is not None:  # it is used in one of the pools at most
             self._pods.release(offset)
             self._services.release(offset)
 
@@ -162,11 +164,11 @@ class AddressBlock:
             self._claim.close()
             self._claim = None
 
-    def _address(self, offset: int) -> str:
+    def _address_at(self, offset: int) -> str:
         """The address with this offset in the block."""
         return f"127.{self.number}.{offset >> 8}.{offset & 0xFF}"
 
-    def _offset(self, address: str) -> int | None:
+    def _offset_of(self, address: str) -> int | None:
         """The offset of an address, None if it is not of this block."""
         return _parse_offset(address) if address.startswith(f"127.{self.number}.") else None
 
@@ -186,7 +188,7 @@ def claim_block(*, number_file: Path | None = None) -> AddressBlock:
         return AddressBlock(0, is_shared=True)
     last_number = _read_block_number(number_file)
     for number in _numbers_to_try(last_number, first_index=_first_index(number_file)):
-        claim = _claim_last_block(number) if number == last_number else _claim(number)
+        claim = _claim_last_block(number) if number == last_number else _claim_number(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
             if number_file is not None and number != last_number:
@@ -202,7 +204,7 @@ def _claim_last_block(number: int) -> Claim | None:
     (`pod_networks.remove_orphaned_interfaces`). With another block the pods that still run would lose their addresses.
     """
     for _ in range(LAST_BLOCK_ATTEMPTS):
-        claim = _claim(number)
+        claim = _claim_number(number)
         if claim is not None:
             return claim
         time.sleep(LAST_BLOCK_RETRY_S)
@@ -214,7 +216,7 @@ def try_claim_block(number: int) -> AddressBlock | None:
 
     `pod_networks` claims blocks for a moment, to remove the interfaces of an `up` that has ended.
     """
-    claim = _claim(number)
+    claim = _claim_number(number)
     return None if claim is None else AddressBlock(number, claim=claim)
 
 
@@ -277,13 +279,13 @@ def _can_bind(address: str) -> bool:
     return True
 
 
-def _claim(number: int) -> Claim | None:
+def _claim_number(number: int) -> Claim | None:
     """Claim the block `number` and return the claim, None if another process has it. Raises OSError."""
     return _claim_socket(number) if sys.platform == "linux" else _claim_file(number)
 
 
 def _claim_socket(number: int) -> Claim | None:
-    """As `_claim`, by an abstract socket name, which belongs to the network namespace, as the addresses do."""
+    """As `_claim_number`, by an abstract socket name, which belongs to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0{CLAIM_NAME_PREFIX}/{number}")
@@ -296,7 +298,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
-    """As `_claim`, by a locked file; also None if the file is one of another user."""
+    """As `_claim_number`, by a locked file; also None if the file is one of another user."""
     path = Path(tempfile.gettempdir(), f"{CLAIM_NAME_PREFIX.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")

@@ -1,6 +1,7 @@
 """Chooses the endpoint of a new connection: least connections, round robin among equals.
 
-The proxy has one `Balancer` for each port of each Service; it does no I/O. Rules:
+`port_listener` and `datagram_listener` make one `Balancer` for each port of each Service, `service_proxy` replaces its
+endpoints, and `proxied_connection` calls `acquire` and `release`. It does no I/O. Rules:
 
 1. Candidates are the ready endpoints; if there is none, the terminating endpoints that still serve.
 2. The candidate with the fewest connections is chosen among at most `MAX_COMPARED_ENDPOINTS`, starting at the next in
@@ -70,7 +71,7 @@ class Balancer:
             return
         self._backends = backends
         self._changed.set()
-        self._changed = asyncio.Event()  # for those who wait from now on
+        self._changed = asyncio.Event()  # for calls of `wait_for_change` from now on
 
     async def wait_for_change(self) -> None:
         """Return at the next `replace` with other endpoints."""

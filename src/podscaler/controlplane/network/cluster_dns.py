@@ -1,7 +1,8 @@
 """Opens and runs the cluster DNS server of `podscaler up`, where port 53 of the node's address can be bound.
 
-`cli.up.machine` creates `ClusterDNS` before the node agent, which writes its address into pods' resolv.conf. Without
-a DNS server (port 53 needs privileges on most machines) the agent writes the names of Services into pods' hosts files.
+`podscaler.cli.up.machine` creates `ClusterDNS` before the node agent, which writes its address into pods' resolv.conf.
+Without a DNS server (port 53 needs privileges on most machines) the agent writes the names of Services into pods' hosts
+files.
 """
 
 import asyncio

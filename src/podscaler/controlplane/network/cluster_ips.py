@@ -4,7 +4,8 @@ A Service gets both while it is written: the registry calls `allocate` before va
 `Allocation` or releases it (refused write, dry run), and undoes it if the disk fails later.
 `controller_manager.Controllers` also runs this controller in a `control_loop.ControlLoop`, for Services of an earlier
 run with another address block: a stored 127.5.224.1 becomes 127.9.224.1 in block 127.9.0.0/16 if that is free, else
-another address of the block.
+another address of the block. A new allocated field: `_allocated_fields`, and where it is reserved and released
+(`_reserve_stored`, `_release_all`, `_record_allocation`).
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
 Differs: an address that a user requested and that is not available is replaced, not refused.
@@ -77,7 +78,7 @@ class ClusterIPs(Reconciler[Key]):
         """Reserve the stored addresses, before any is allocated; returns all Services, and those that are gone."""
         services = self._registry.list(SERVICES)
         for service in services:
-            self._reserve(service)
+            self._reserve_stored(service)
         return {*map(selection.key_of, services), *self._reserved}
 
     def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
@@ -100,12 +101,15 @@ class ClusterIPs(Reconciler[Key]):
         try:
             node_ports = NodePortAllocation(self._node_ports, key, stored_spec, is_dry=is_dry)
             allocated_fields = _allocated_fields(node_ports, spec, address)
-        except PodscalerError as error:
+        except StatusError:
             self._addresses.release(address)
-            raise error if isinstance(error, StatusError) else api_errors.internal_error(str(error)) from error
-        commit = partial(self._commit, key, {**spec, **allocated_fields}, address)
+            raise
+        except PodscalerError as error:  # no node port is free
+            self._addresses.release(address)
+            raise api_errors.internal_error(str(error)) from error
+        commit = partial(self._record_allocation, key, {**spec, **allocated_fields}, address)
         release = partial(self._addresses.release, address)
-        return Allocation(allocated_fields, commit=commit, release=release, undo=partial(self._restore, key))
+        return Allocation(allocated_fields, commit=commit, release=release, undo=partial(self._restore_stored, key))
 
     def on_commit(self, events: Iterable[StoreEvent]) -> None:
         """Release addresses and node ports of deleted Services; `Objects` calls it with the events of every commit."""
@@ -122,18 +126,18 @@ class ClusterIPs(Reconciler[Key]):
         """
         service = self._registry.find(SERVICES, *key)
         if service is None:
-            self._release(key)
+            self._release_all(key)
             return None
-        self._reserve(service)
+        self._reserve_stored(service)
         stored_spec = self._node_ports.without_ports_of_others(key, service["spec"])
-        address = ""  # unchanged
+        address = ""  # the stored one is right, or the Service needs none
         stored_address = stored_spec.get("clusterIP", "")
         is_reserved = self._reserved.get(key) == stored_address  # else it is missing, or of another block or Service
         if _needs_address(stored_spec) and not is_reserved:
             address = self._reserved.get(key) or self._addresses.allocate_service(preferred=stored_address or None)
         node_ports = NodePortAllocation(self._node_ports, key, stored_spec)
         new_spec = {**stored_spec, **_allocated_fields(node_ports, stored_spec, address)}
-        self._commit(key, new_spec, address)
+        self._record_allocation(key, new_spec, address)
         if new_spec != service["spec"]:
             # a subresource of ours: the only update that may change a clusterIP or node port
             update = self._registry.update(SERVICES, {**service, "spec": new_spec}, subresource="address")
@@ -146,7 +150,7 @@ class ClusterIPs(Reconciler[Key]):
         if service is not None and isinstance(error, PodscalerError) and not isinstance(error, StatusError):
             self._events.event(service, "Warning", "AddressesExhausted", str(error))
 
-    def _reserve(self, service: Object) -> None:
+    def _reserve_stored(self, service: Object) -> None:
         """Reserve the stored address and node ports of a Service, unless another Service has them."""
         key, spec = selection.key_of(service), service["spec"]
         address = spec.get("clusterIP", "")
@@ -158,28 +162,28 @@ class ClusterIPs(Reconciler[Key]):
             self._reserved[key] = address
         self._node_ports.reserve(key, spec)
 
-    def _release(self, key: Key) -> None:
+    def _release_all(self, key: Key) -> None:
         """Release all that is reserved for a Service."""
         address = self._reserved.pop(key, "")
         self._addresses.release(address)
         self._node_ports.release(key)
 
-    def _restore(self, key: Key) -> None:
+    def _restore_stored(self, key: Key) -> None:
         """Undo the allocation of a write that was not committed.
 
         The address and node ports of the stored Service stay reserved.
         """
-        self._release(key)
+        self._release_all(key)
         service = self._registry.find(SERVICES, *key)
         if service is not None:
-            self._reserve(service)
+            self._reserve_stored(service)
 
     def _release_deleted(self, service: Object) -> None:
         """Release the address and node ports of a deleted Service, unless they are those of a new one of its name."""
         key, spec = selection.key_of(service), service["spec"]
         deleted_address = spec.get("clusterIP", "") if _needs_address(spec) else ""
         if self._reserved.get(key, "") == deleted_address:
-            self._release(key)
+            self._release_all(key)
 
     def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
         """Allocate an address. Raises StatusError 422 if there is none, or the Service has no valid name."""
@@ -202,7 +206,7 @@ class ClusterIPs(Reconciler[Key]):
             raise _allocation_error(name, requested_address, invalid.message)
         return address
 
-    def _commit(self, key: Key, spec: Object, address: str) -> None:
+    def _record_allocation(self, key: Key, spec: Object, address: str) -> None:
         """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones.
 
         Args:

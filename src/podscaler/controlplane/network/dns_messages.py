@@ -1,7 +1,8 @@
 """Encodes and decodes DNS messages (the bytes of a UDP datagram); called by `dns_server` and `dns_zone`.
 
 A query has one question, as all resolvers send it; in responses only the question's name is compressed. For example
-`encode_response(read_question(query), [a_record("127.5.224.1")], ttl_s=5)` is the response with one A record.
+`encode_response(read_question(query), [a_record("127.5.224.1")], ttl_s=5)` is the response with one A record. A new
+record type: its number, and a function such as `a_record`.
 
 Source: RFC 1035 (section 4), RFC 2782 (SRV).
 """

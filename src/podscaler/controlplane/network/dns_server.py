@@ -32,8 +32,7 @@ _FREE_PORT_RETRIES: Final = 10
 """How often port 0 is tried again: the port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]
 """IP address and port number."""
-_NO_SUCH_NAME: Final = NameAnswer()
-"""The answer for a name that does not exist, compared by identity."""
+_NO_SUCH_NAME: Final = NameAnswer(exists=False)
 
 
 class ForwardQuery(Protocol):
@@ -62,11 +61,11 @@ def open_sockets(host: str, port: int = PORT) -> Sockets:
     retries = _FREE_PORT_RETRIES if port == 0 else 0
     for _ in range(retries):
         with suppress(OSError):
-            return _bind(host, port)
-    return _bind(host, port)
+            return _bind_both(host, port)
+    return _bind_both(host, port)
 
 
-def _bind(host: str, port: int) -> Sockets:
+def _bind_both(host: str, port: int) -> Sockets:
     """A UDP and a TCP socket with the same port. Raises OSError."""
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -100,7 +99,7 @@ class NameServer:
         """Serve until cancelled."""
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Datagrams(self._answer_datagram), sock=self._sockets.datagrams.dup()
+            lambda: _DatagramProtocol(self._answer_datagram), sock=self._sockets.datagrams.dup()
         )
         server = await asyncio.start_server(self._serve_stream, sock=self._sockets.streams.dup())
         try:
@@ -118,9 +117,9 @@ class NameServer:
             return
         zone_answer = self._find_in_zone(question)
         if zone_answer is not None and not zone_answer.alias:
-            _send(transport, _zone_response(question, zone_answer), client)
+            _send_datagram(transport, _zone_response(question, zone_answer), client)
         elif len(self._forwarding) >= FORWARDED_QUERIES_MAX:
-            _send(transport, _failure(question), client)
+            _send_datagram(transport, _failure_response(question), client)
         else:
             task = asyncio.ensure_future(self._answer_forwarded(message, question, zone_answer, client, transport))
             self._forwarding.add(task)
@@ -137,9 +136,9 @@ class NameServer:
         """Answer a query over UDP that has to be forwarded."""
         response = await self._respond(message, question, zone_answer, dns_forwarding.query_by_udp)
         try:
-            _send(transport, response, client)
+            _send_datagram(transport, response, client)
         except Malformed:
-            _send(transport, _failure(question), client)
+            _send_datagram(transport, _failure_response(question), client)
 
     async def _respond(
         self, message: bytes, question: Question, zone_answer: NameAnswer | None, forward: ForwardQuery
@@ -152,7 +151,7 @@ class NameServer:
             forward: sends queries to the machine's resolvers, over the transport of the client.
         """
         if zone_answer is None:
-            return await forward(message, self._forward_to, port=self._forward_port) or _failure(question)
+            return await forward(message, self._forward_to, port=self._forward_port) or _failure_response(question)
         if not zone_answer.alias:
             return _zone_response(question, zone_answer)
         return await self._alias_response(question, zone_answer.alias, forward)
@@ -172,7 +171,7 @@ class NameServer:
             records = [dns_messages.cname_record(alias)]
             query = dns_messages.encode_query(alias, question.type, question.query_id)
         except Malformed:
-            return _failure(question)
+            return _failure_response(question)
         if question.type in (dns_messages.A, dns_messages.AAAA):
             if self._zone.contains(alias):
                 zone_answer = self._zone.find(alias, question.type) or NameAnswer()
@@ -204,7 +203,7 @@ class NameServer:
             writer.close()
 
 
-class _Datagrams(asyncio.DatagramProtocol):
+class _DatagramProtocol(asyncio.DatagramProtocol):
     """Passes each datagram to `on_query`, with the client's address and the transport for the response."""
 
     def __init__(self, on_query: Callable[[bytes, Address, asyncio.DatagramTransport], None]) -> None:
@@ -223,11 +222,11 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 def _zone_response(question: Question, zone_answer: NameAnswer) -> bytes:
     """The encoded response with an answer of the cluster's zone."""
-    response_code = dns_messages.NO_SUCH_NAME if zone_answer is _NO_SUCH_NAME else dns_messages.NO_ERROR
+    response_code = dns_messages.NO_ERROR if zone_answer.exists else dns_messages.NO_SUCH_NAME
     return dns_messages.encode_response(question, zone_answer.records, ttl_s=TTL_S, response_code=response_code)
 
 
-def _failure(question: Question) -> bytes:
+def _failure_response(question: Question) -> bytes:
     """The encoded response SERVFAIL."""
     return dns_messages.encode_response(question, (), ttl_s=0, response_code=dns_messages.SERVER_FAILURE)
 
@@ -240,7 +239,7 @@ def _record_data(response: bytes, record_type: int) -> list[bytes]:
         return []
 
 
-def _send(transport: asyncio.DatagramTransport, response: bytes, client: Address) -> None:
+def _send_datagram(transport: asyncio.DatagramTransport, response: bytes, client: Address) -> None:
     """Send a response, truncated if it is too long for clients without EDNS. Raises Malformed if that is impossible."""
     if not transport.is_closing():
         is_long = len(response) > dns_messages.UDP_MAX_BYTES

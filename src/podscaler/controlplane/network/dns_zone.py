@@ -1,7 +1,8 @@
 """Resolves the DNS names of the cluster: Services, endpoints of headless Services, and pods.
 
 `dns_server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup
-reads all Services. Each kind of name has a method `_find_...`, which `Zone.find` calls:
+reads all Services. Each kind of name has a method `_find_...`, which `Zone.find` calls (a new one is a case there; a
+new record type needs its encoding in `dns_messages`):
 
     SERVICE.NAMESPACE.svc.ZONE            A: clusterIP; of a headless Service (clusterIP None) its endpoints' addresses
     HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   A: one endpoint of a headless Service (127-5-1-2 without a hostname)
@@ -35,15 +36,17 @@ _UDP_OR_TCP: Final = (["_tcp"], ["_udp"])
 
 @dataclass(frozen=True, slots=True)
 class NameAnswer:
-    """The answer for an existing name.
+    """The answer for a name of the zone.
 
     Attributes:
         records: of the requested type; may be empty if the name has records of other types.
         alias: the external name of a Service of type ExternalName, else empty.
+        exists: False where `dns_server` responds that there is no such name (NXDOMAIN).
     """
 
     records: tuple[ResourceRecord, ...] = ()
     alias: str = ""
+    exists: bool = True
 
 
 class Zone:
@@ -101,30 +104,31 @@ class Zone:
             return NameAnswer()
         match labels_before:
             case []:
-                return _address_answer([address for address, _ in self._hosts(service)], record_type)
+                return _address_answer([address for address, _ in self._addresses_and_hosts(service)], record_type)
             case [hostname] if not hostname.startswith("_"):
                 if spec.get("clusterIP") != "None":
                     return None
-                addresses = [address for address, host in self._hosts(service) if host == hostname]
+                addresses = [address for address, host in self._addresses_and_hosts(service) if host == hostname]
                 return _address_answer(addresses, record_type) if addresses else None
             case [protocol, port_name]:
                 return self._find_port(service, protocol.removeprefix("_"), port_name.removeprefix("_"), record_type)
         return None
 
-    def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
+    def _addresses_and_hosts(self, service: Object) -> Iterator[tuple[str, str]]:
         """The addresses of a Service, each with its hostname below the Service's name (empty for a clusterIP)."""
         cluster_ip = service["spec"].get("clusterIP", "")
-        if cluster_ip != "None":
+        is_headless = cluster_ip == "None"
+        if not is_headless:
             if cluster_ip:
                 yield cluster_ip, ""
             return
-        for endpoint_slice in self._slices(service):
+        for endpoint_slice in self._slices_of(service):
             for endpoint in endpoint_slice.get("endpoints") or []:
                 if (endpoint.get("conditions") or {}).get("ready", True):
                     address = endpoint["addresses"][0]
                     yield address, endpoint.get("hostname") or address.replace(".", "-")
 
-    def _slices(self, service: Object) -> list[Object]:
+    def _slices_of(self, service: Object) -> list[Object]:
         """The EndpointSlices of a Service with IPv4 addresses."""
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
@@ -147,7 +151,7 @@ class Zone:
         if record_type not in (dns_messages.SRV, dns_messages.ANY):
             return NameAnswer()
         service_name = _service_name(service)
-        hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._hosts(service)]
+        hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._addresses_and_hosts(service)]
         port_number = port_numbers[0]
         bound_port = port_map.of(service).get(port_number, port_number)
         return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
@@ -178,7 +182,7 @@ class Zone:
             if service["spec"].get("clusterIP") == address:
                 yield service_name
             elif service["spec"].get("clusterIP") == "None":
-                for endpoint_address, host in self._hosts(service):
+                for endpoint_address, host in self._addresses_and_hosts(service):
                     if endpoint_address == address:
                         yield f"{host}.{service_name}"
 

@@ -2,7 +2,8 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; there is one key. The Service has no selector:
 its EndpointSlice and Endpoints contain the address and port on which the API server listens in this run, for example
-clusterIP 127.5.224.1:443 -> 127.0.0.1:6443.
+clusterIP 127.5.224.1:443 -> 127.0.0.1:6443. Another object: a function with its content, a call in `sync`, and an entry
+of `watches`.
 
 Source: documentation ("Accessing the API from within a Pod"); kube-apiserver creates the same objects.
 """
@@ -19,7 +20,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 ENDPOINTS = "endpoints"
-NAMESPACE, NAME = KEY = ("default", "kubernetes")
+NAMESPACE, NAME = "default", "kubernetes"
+KEY = (NAMESPACE, NAME)
+"""Of the Service, its EndpointSlice and its Endpoints."""
 PORT_NAME = "https"
 PORT = 443
 _INITIAL_TARGET_PORT = 6443
@@ -29,8 +32,8 @@ _INITIAL_TARGET_PORT = 6443
 async def ensure_service_ip(registry: Registry) -> str:
     """The clusterIP of the Service, which is created if it is missing; the API server's certificate must contain it.
 
-    `cli.up.control_plane` calls it before the API server listens; the controller sets the target port later. Raises
-    StatusError.
+    `podscaler.cli.up.control_plane` calls it before the API server listens; the controller sets the target port later.
+    Raises StatusError.
     """
     service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_INITIAL_TARGET_PORT))
     return str(service["spec"]["clusterIP"])
@@ -68,11 +71,11 @@ class KubernetesService(Reconciler[selection.Key]):
         elif service["spec"].get("ports") != desired_ports:
             spec = {**service["spec"], "ports": desired_ports}
             await self._registry.update(SERVICES, {**service, "spec": spec})
-        await self._ensure(SLICES, _slice(host, port), ("endpoints", "ports"))
-        await self._ensure(ENDPOINTS, _endpoints(host, port), ("subsets",))
+        await self._ensure_object(SLICES, _slice(host, port), ("endpoints", "ports"))
+        await self._ensure_object(ENDPOINTS, _endpoints(host, port), ("subsets",))
         return None
 
-    async def _ensure(self, resource: str, desired: Object, fields: Sequence[str]) -> None:
+    async def _ensure_object(self, resource: str, desired: Object, fields: Sequence[str]) -> None:
         """Create an object, or update those fields of the stored one that differ."""
         existing = self._registry.find(resource, *KEY)
         if existing is None:

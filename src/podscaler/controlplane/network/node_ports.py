@@ -40,7 +40,7 @@ class NodePorts:
         """A stored spec without the node ports of other Services, which earlier releases of podscaler could store."""
         service_ports = [dict(service_port) for service_port in spec.get("ports") or []]
         for service_port in service_ports:
-            if self._owners.get(service_port.get("nodePort", 0), key) != key:
+            if self._owners.get(service_port.get("nodePort", 0), key) != key:  # nothing owns 0
                 del service_port["nodePort"]
         return {**spec, "ports": service_ports} if service_ports else spec
 
@@ -68,7 +68,7 @@ class NodePortAllocation:
         self._old_node_ports = frozenset(_node_ports_in(old))
         self._is_new = not old
         self._is_dry = is_dry
-        self._port_number_of: dict[int, int] = {}
+        self._port_by_node_port: dict[int, int] = {}
         """The node ports of this write, each with the field `port` of the Service port that has it."""
         self._requested: frozenset[int] = frozenset()
         """The node ports that the spec of this write names; none of them is given to a port that names none."""
@@ -83,9 +83,9 @@ class NodePortAllocation:
         self._requested = frozenset(_node_ports_in(spec))
         for index, service_port in enumerate(service_ports):
             if not service_port.get("nodePort"):
-                self._allocate(service_port, service_ports, spec)
+                self._set_node_port(service_port, service_ports, spec)
             if service_port.get("nodePort"):
-                self._add(service_port, f"spec.ports[{index}].nodePort")
+                self._record(service_port, f"spec.ports[{index}].nodePort")
         return service_ports
 
     def allocate_health_check(self, spec: Object) -> int:
@@ -94,7 +94,7 @@ class NodePortAllocation:
         Raises StatusError 500 for a port of another Service or out of the range, PodscalerError if none is free.
         """
         node_port: int = spec.get("healthCheckNodePort", 0)
-        is_taken = node_port in self._port_number_of or not self._is_free(node_port)
+        is_taken = node_port in self._port_by_node_port or not self._is_free(node_port)
         problem = "provided port is already allocated" if node_port and is_taken else ""
         if node_port and node_port not in NODE_PORT_RANGE and not self._is_dry:
             first, last = NODE_PORT_RANGE[0], NODE_PORT_RANGE[-1]
@@ -103,7 +103,7 @@ class NodePortAllocation:
             raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {node_port}: {problem}")
         return node_port or self._lowest_free("HealthCheck NodePort")
 
-    def _allocate(self, service_port: Object, service_ports: list[Object], spec: Object) -> None:
+    def _set_node_port(self, service_port: Object, service_ports: list[Object], spec: Object) -> None:
         """Set `nodePort` of a port, if the Service needs one: that of a port with the same `port`, or a free one."""
         port_number = service_port.get("port")
         shared = [
@@ -114,28 +114,28 @@ class NodePortAllocation:
         elif service_update.needs_node_ports(spec):
             service_port["nodePort"] = self._lowest_free("nodePort")
 
-    def _add(self, service_port: Object, path: str) -> None:
+    def _record(self, service_port: Object, path: str) -> None:
         """Add the `nodePort` of a port to this allocation; `path` is its field.
 
         Raises StatusError 422 if it is not available.
         """
         node_port: int = service_port["nodePort"]
         port_number: int = service_port.get("port", 0)
-        if node_port in self._port_number_of:
+        if node_port in self._port_by_node_port:
             # as upstream: in a new Service only ports with the same `port` share a node port, in an update any ports do
-            is_available = not self._is_new or self._port_number_of[node_port] == port_number
+            is_available = not self._is_new or self._port_by_node_port[node_port] == port_number
         else:
             is_available = self._is_free(node_port)
         if not is_available:
             _, name = self._key
             error = field.invalid(path, node_port, "provided port is already allocated")
             raise api_errors.invalid(service.RESOURCE, name, [error])
-        self._port_number_of[node_port] = port_number
+        self._port_by_node_port[node_port] = port_number
 
     def _lowest_free(self, field_name: str) -> int:
         """The lowest node port that no Service has, and this write neither has nor requests. Raises PodscalerError."""
         for node_port in NODE_PORT_RANGE:
-            is_of_this_write = node_port in self._port_number_of or node_port in self._requested
+            is_of_this_write = node_port in self._port_by_node_port or node_port in self._requested
             if not is_of_this_write and self._reserved.find_owner(node_port) is None:
                 return node_port
         raise PodscalerError(f"failed to allocate a {field_name}: range is full")

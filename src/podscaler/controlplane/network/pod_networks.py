@@ -12,6 +12,8 @@ the same with and without namespaces:
    when its last process has ended; the bridge with its routes is removed by the next `up` of root, whatever network
    it gives its pods.
 
+A new route or option of the node's side goes into `PodNetworks.add`, one of the pod's side into `_make_namespace`.
+
 Source: network_namespaces(7), veth(4), ip-route(8); route_localnet in Documentation/networking/ip-sysctl.rst (Linux).
 """
 
@@ -80,7 +82,7 @@ class PodNetworks:
             raise PodNetworkError("only root may connect network namespaces to the machine")
         remove_orphaned_interfaces(self._block)
         try:
-            _ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
+            _run_ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
             _set_option(f"conf/{self._bridge}/route_localnet", 1)
             self._try_connection()
         except (PodNetworkError, OSError) as error:
@@ -109,7 +111,7 @@ class PodNetworks:
         descriptor = self._namespaces[address]
 
         def enter_and_open() -> socket.socket:
-            _check_result(_libc().setns(descriptor, CLONE_NEWNET))
+            _check_result(_load_libc().setns(descriptor, CLONE_NEWNET))
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
         return _run_in_own_thread(enter_and_open)
@@ -125,13 +127,13 @@ class PodNetworks:
             raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
         self._namespaces[address] = descriptor
         try:
-            _ip(
+            _run_ip(
                 [
-                    f"link set {self._interface(address)} master {self._bridge} up",
+                    f"link set {self._interface_name(address)} master {self._bridge} up",
                     f"route replace table local {address}/32 dev {self._bridge} src {self._block.node_address}",
                 ]
             )
-            _await_forwarding(self._interface(address))
+            _await_forwarding(self._interface_name(address))
         except (OSError, PodNetworkError) as error:  # the next attempt begins anew
             with contextlib.suppress(PodNetworkError):
                 self.remove(address)
@@ -145,7 +147,7 @@ class PodNetworks:
         descriptor = self._namespaces.pop(address)
         route = f"{address}/32 dev {self._bridge}"
         try:  # before the descriptor is closed: the kernel removes the interface of a namespace some time after its end
-            _ip([f"link delete {self._interface(address)}", f"route delete table local {route}"])
+            _run_ip([f"link delete {self._interface_name(address)}", f"route delete table local {route}"])
         finally:
             os.close(descriptor)
 
@@ -163,14 +165,14 @@ class PodNetworks:
 
         Raises OSError, PodNetworkError.
         """
-        _check_result(_libc().unshare(CLONE_NEWNET))
+        _check_result(_load_libc().unshare(CLONE_NEWNET))
         _set_option("conf/all/route_localnet", 1)
         _set_option("ip_unprivileged_port_start", 0)
-        _ip(
+        _run_ip(
             [
                 "link set lo up",
                 # the node's end is made in the namespace of the main thread of `up`, which is the node's
-                f"link add eth0 type veth peer name {self._interface(address)} netns {os.getpid()}",
+                f"link add eth0 type veth peer name {self._interface_name(address)} netns {os.getpid()}",
                 f"address add {address}/32 dev eth0",
                 "link set eth0 up",
                 f"route add table local {self._block.cidr} dev eth0 src {address}",
@@ -178,7 +180,7 @@ class PodNetworks:
         )
         return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
-    def _interface(self, address: str) -> str:
+    def _interface_name(self, address: str) -> str:
         """The name of the node's end of the pod's veth pair; the kernel allows 15 characters."""
         return _interface_prefix(self._block) + socket.inet_aton(address)[2:].hex()
 
@@ -188,7 +190,7 @@ class PodNetworks:
         Raises OSError, PodNetworkError.
         """
         node_address = self._block.node_address
-        unused_address = f"{node_address.rpartition('.')[0]}.2"
+        unused_address = f"{node_address.rpartition('.')[0]}.2"  # pods get 127.N.1.1 and higher ones
         self.add(unused_address)
         with socket.create_server((node_address, 0)) as server, self.open_socket(unused_address) as client:
             client.settimeout(TRY_TIMEOUT_S)
@@ -218,7 +220,7 @@ def remove_orphaned_interfaces(block: AddressBlock) -> None:
 def _remove_interfaces(block: AddressBlock) -> None:
     """Remove the bridge and the interfaces of a block. Raises PodNetworkError."""
     try:
-        _ip(f"link delete {name}" for name in _interfaces_of(block))
+        _run_ip(f"link delete {name}" for name in _interfaces_of(block))
     except PodNetworkError:  # one may have gone meanwhile, with the last process of its namespace
         if _interfaces_of(block):
             raise
@@ -251,7 +253,7 @@ def _interface_prefix(block: AddressBlock) -> str:
     return f"ps{block.number}-"
 
 
-def _ip(commands: Iterable[str]) -> None:
+def _run_ip(commands: Iterable[str]) -> None:
     """Run these commands of ip(8), each without the word `ip`. Raises PodNetworkError if one of them fails."""
     batch = "".join(f"{command}\n" for command in commands)
     if not batch:
@@ -294,7 +296,7 @@ def _run_in_own_thread(work: Callable[[], Result]) -> Result:
         return pool.submit(work).result()
 
 
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     """The C library, whose calls set the error number that `_check_result` reads."""
     return ctypes.CDLL(None, use_errno=True)
 

@@ -73,7 +73,7 @@ async def listen(address: Address, connections: ProxiedConnections, clock: Clock
     host, port = address
     balancer = Balancer(clock)
     try:
-        server = await _serve(balancer, connections, host, port)
+        server = await _serve_at(balancer, connections, host, port)
     except PermissionError:
         if port not in PRIVILEGED_PORTS:
             raise
@@ -88,14 +88,14 @@ async def _serve_at_substitute(
     *first_ports, last_port = (low_port + offset for offset in SUBSTITUTE_OFFSETS)
     for port in first_ports:
         try:
-            return port, await _serve(balancer, connections, host, port)
+            return port, await _serve_at(balancer, connections, host, port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-    return last_port, await _serve(balancer, connections, host, last_port)
+    return last_port, await _serve_at(balancer, connections, host, last_port)
 
 
-async def _serve(balancer: Balancer, connections: ProxiedConnections, host: str, port: int) -> asyncio.Server:
+async def _serve_at(balancer: Balancer, connections: ProxiedConnections, host: str, port: int) -> asyncio.Server:
     """Listen on exactly this address and port; each accepted connection is a `ClientSide`. Raises OSError."""
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: ClientSide(balancer, connections), host, port, backlog=ACCEPT_BACKLOG)

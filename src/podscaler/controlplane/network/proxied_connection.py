@@ -175,7 +175,7 @@ class ClientSide(_Side):
         super().connection_made(transport)
         self.transport.pause_reading()
         if self._connections.admit(self):
-            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+            self._connecting = asyncio.get_running_loop().create_task(self._connect_and_join())
         else:
             reset(self.transport)
 
@@ -199,7 +199,7 @@ class ClientSide(_Side):
             reset(self.peer.transport)
         reset(self.transport)
 
-    async def _connect(self) -> None:
+    async def _connect_and_join(self) -> None:
         """Connect to an endpoint and join both sides; the client is reset if that fails."""
         client_address = self.transport.get_extra_info("peername")
         try:
@@ -215,7 +215,7 @@ class ClientSide(_Side):
             reset(peer.transport)
             reset(self.transport)
         else:
-            self._join(peer)
+            self._join_sides(peer)
 
     async def _connect_to_endpoint(self, client_ip: str) -> EndpointSide | None:
         """Connect to an endpoint and return its side; None (rule 2) if none accepts in time."""
@@ -242,7 +242,7 @@ class ClientSide(_Side):
                 return side
         return None
 
-    def _join(self, peer: EndpointSide) -> None:
+    def _join_sides(self, peer: EndpointSide) -> None:
         """Join both sides, beginning with the bytes that the client has sent meanwhile."""
         self.peer, peer.peer = peer, self
         for early_bytes in self._early_bytes:

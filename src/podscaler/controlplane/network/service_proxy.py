@@ -33,7 +33,8 @@ from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 TCP, UDP = "TCP", "UDP"
-"""The protocols that are proxied; another one needs a listener in `_listen`."""
+PROXIED_PROTOCOLS: Final = (TCP, UDP)
+"""Another one: an entry here, and its listener in `_open_listener`."""
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
@@ -116,7 +117,7 @@ class ServiceProxy(Reconciler[Key]):
         return [
             Watched(SERVICES, selection.own_keys),
             Watched(SLICES, _keys_of_slice, self._batch_period),
-            Watched(PODS, self._note_terminating, self._batch_period),
+            Watched(PODS, self._track_terminating, self._batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
@@ -143,16 +144,16 @@ class ServiceProxy(Reconciler[Key]):
             self._cached_slices.pop(key, None)
             self._batch_period.forget(key)
             return None
-        listen_error = await self._open(listeners, service_port_by_address)
+        listen_error = await self._open_missing(listeners, service_port_by_address)
         endpoint_slices = self._registry.list(SLICES, namespace, labels={slices.SERVICE_NAME: name})
         endpoint_count = sum(len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices)
         self._batch_period.note(key, endpoint_count)
         for address, listener in listeners.items():
-            backends = self._backends(key, endpoint_slices, service_port_by_address[address])
+            backends = self._cached_backends(key, endpoint_slices, service_port_by_address[address])
             listener.balancer.replace(backends, _affinity_s(service))
-        self._drop_cached(key, endpoint_slices)
+        self._drop_other_slices(key, endpoint_slices)
         await self._write_port_map(service, listeners)
-        if listen_error is not None:
+        if listen_error is not None:  # last, so that the ports that are open are served
             raise listen_error
         return None
 
@@ -181,10 +182,10 @@ class ServiceProxy(Reconciler[Key]):
         else:
             self._reported_ports.pop(key, None)
 
-    def _note_terminating(self, event: ObjectEvent) -> Iterable[Key]:
-        """Note whether a changed pod terminates; returns the Services with listeners of its namespace if it begins to.
+    def _track_terminating(self, event: ObjectEvent) -> Iterable[Key]:
+        """Update the index of terminating pods; returns the Services that a pod which begins to terminate may concern.
 
-        Which of these have it as an endpoint only their slices show.
+        These are the Services of its namespace that have listeners: which have it as an endpoint, only slices show.
         """
         key, uid = selection.key_of(event.object), event.object["metadata"]["uid"]
         if event.type == "DELETED":
@@ -197,7 +198,7 @@ class ServiceProxy(Reconciler[Key]):
         pod_namespace, _ = key
         return [(namespace, service) for namespace, service in self._listeners if namespace == pod_namespace]
 
-    async def _open(
+    async def _open_missing(
         self, listeners: dict[ListenAddress, Listener], addresses: Iterable[ListenAddress]
     ) -> CannotListen | None:
         """Open missing listeners, high ports first, as low ports may have to move to free high ones.
@@ -213,19 +214,19 @@ class ServiceProxy(Reconciler[Key]):
             if address in listeners:
                 continue
             try:
-                listeners[address] = await self._listen(address)
+                listeners[address] = await self._open_listener(address)
             except OSError as error:
                 listen_error = _cannot_listen(address, error)
         return listen_error
 
-    async def _listen(self, address: ListenAddress) -> Listener:
+    async def _open_listener(self, address: ListenAddress) -> Listener:
         """Open the listener for the protocol of `address`. Raises OSError."""
         host_port = address.host, address.port
         if address.protocol == UDP:
             return await datagram_listener.listen(host_port, self._connections, self._clock)
         return await port_listener.listen(host_port, self._connections, self._clock)
 
-    def _backends(self, key: Key, endpoint_slices: Iterable[Object], service_port: _ServicePort) -> Backends:
+    def _cached_backends(self, key: Key, endpoint_slices: Iterable[Object], service_port: _ServicePort) -> Backends:
         """The backends of a port; a slice that is the identical object as in the last sync is not read again."""
         cache = self._cached_slices.setdefault(key, {})
         ready: list[Address] = []
@@ -233,8 +234,10 @@ class ServiceProxy(Reconciler[Key]):
         for endpoint_slice in endpoint_slices:
             cache_key = endpoint_slice["metadata"]["name"], service_port
             if cache_key not in cache or cache[cache_key].slice is not endpoint_slice:
-                stored_backends = _backends_of(endpoint_slice, service_port, {})
-                cache[cache_key] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), stored_backends)
+                slice_backends = _backends_of(endpoint_slice, service_port, {})
+                cache[cache_key] = _CachedSlice(
+                    endpoint_slice, frozenset(_endpoint_pods(endpoint_slice)), slice_backends
+                )
             cached = cache[cache_key]
             has_terminating_pod = not self._terminating_uids.keys().isdisjoint(cached.pods)
             backends = (
@@ -246,7 +249,7 @@ class ServiceProxy(Reconciler[Key]):
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
 
-    def _drop_cached(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
+    def _drop_other_slices(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
         """Remove all slices but these from the cache."""
         kept_names = {endpoint_slice["metadata"]["name"] for endpoint_slice in endpoint_slices}
         self._cached_slices[key] = {
@@ -308,7 +311,7 @@ def _backends_of(endpoint_slice: Object, service_port: _ServicePort, terminating
     return Backends(tuple(ready), tuple(draining))
 
 
-def _pods_of(endpoint_slice: Object) -> Iterable[Key]:
+def _endpoint_pods(endpoint_slice: Object) -> Iterable[Key]:
     """Namespace and name of the pods of a slice's endpoints; empty texts for an endpoint without a pod."""
     for endpoint in endpoint_slice.get("endpoints") or []:
         target = endpoint.get("targetRef") or {}
@@ -340,7 +343,7 @@ def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress,
     service_port_by_address = {}
     for port in spec.get("ports") or []:
         service_port = _ServicePort(port.get("name") or "", port.get("protocol", TCP))
-        if service_port.protocol not in (TCP, UDP):
+        if service_port.protocol not in PROXIED_PROTOCOLS:
             continue
         service_port_by_address[ListenAddress(host, port["port"], service_port.protocol)] = service_port
         if node_address and port.get("nodePort"):
@@ -354,7 +357,8 @@ def _ports_not_served(service: Object) -> list[str]:
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
     ports = spec.get("ports") or []
-    return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", TCP) not in (TCP, UDP)]
+    not_served = [port for port in ports if port.get("protocol", TCP) not in PROXIED_PROTOCOLS]
+    return [f"{port['port']}/{port['protocol']}" for port in not_served]
 
 
 def _target_port(endpoint_slice: Object, service_port: _ServicePort) -> int | None:

@@ -1,7 +1,8 @@
 """Starts the process of a container, copies its output to the log, and cleans up after its exit.
 
 `node_agent` injects `start` as `Dependencies.start_process`, which `container_run` calls for each start of a container;
-`container_run` calls the other functions after the exit.
+`container_run` calls the other functions after the exit. Another sign that a port could not be bound: a pattern below,
+and a case in `bind_error`.
 
 Differs: the file at `terminationMessagePath` is not read; FallbackToLogsOnError does not limit the number of lines.
 """
@@ -63,8 +64,8 @@ async def start(
     container_streams = ContainerStreams(log, stdin=stdin, master=ends.master)
     outputs: tuple[tuple[Stream, int | None], ...] = (("stdout", ends.stdout), ("stderr", ends.stderr))
     readers = tuple(
-        PipeReader(descriptor, partial(container_streams.feed, name), lambda: container_streams.is_full)
-        for name, descriptor in outputs
+        PipeReader(descriptor, partial(container_streams.feed, stream), lambda: container_streams.is_full)
+        for stream, descriptor in outputs
         if descriptor is not None
     )
 

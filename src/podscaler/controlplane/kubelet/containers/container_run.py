@@ -2,7 +2,8 @@
 
 `kubelet.pods.pod_worker` makes a `ContainerRun` for each start, calls `start` and then `run_hooks_and_probes`, and is
 notified through `ContainerListener`. `kubelet.node_connections` passes it to the API server, which calls `execute` and
-`attach`. Rules:
+`attach`. A new kind of probe: an entry of `probe_tally.PROBE_FIELDS`, a start in `_run_hooks_and_probes` and a case in
+`_apply_result`. Rules:
 
 1. After the process has started: the postStart hook, then the startup probe, then `container_started`; then the
    readiness and liveness probes. Without a readiness probe a container is ready as soon as it has started.
@@ -234,7 +235,7 @@ class ContainerRun:
             return
         if probe.kind == "readiness":
             self._listener.container_ready(self.name, ready=bool(result.verdict))
-        elif result.verdict is False:
+        elif result.verdict is False:  # None: no threshold was reached yet
             grace_s = probe.grace_period_s
             if grace_s is None:
                 grace_s = pod_termination.own_grace_s(self._pod)
@@ -283,7 +284,10 @@ class ContainerRun:
         process.signal_group(signal.SIGKILL)
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], ongoing_stop: _OngoingStop) -> None:
-        """Run the preStop hook until it, the container or the grace period ends; then prolong it if need be."""
+        """Run the preStop hook until it, the container or the grace period has ended.
+
+        Afterwards the deadline leaves at least STOP_AFTER_HOOK_MIN_S for the stop signal.
+        """
         remaining_s = max(0.0, (ongoing_stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run_and_report() -> None:

@@ -152,11 +152,20 @@ class ContainerState:
         return isinstance(self.state, Terminated) and self.start_due_ns is None
 
     @property
+    def latest_termination(self) -> Terminated | None:
+        """Its termination, or else that before its present state; None if its process never ended."""
+        return self.state if isinstance(self.state, Terminated) else self.last_termination
+
+    @property
+    def next_start_number(self) -> int:
+        """Its restart count after one more start, which also names the log of that start."""
+        return self.restart_count + (1 if self.start_tried else 0)
+
+    @property
     def exit_code(self) -> int | None:
-        """The exit code of its last termination; None while it runs, or if it never ran."""
-        if isinstance(self.state, Terminated):
-            return self.state.exit_code
-        return self.last_termination.exit_code if isinstance(self.state, Waiting) and self.last_termination else None
+        """The exit code of its latest termination; None while it runs, or if it never ran."""
+        termination = None if self.is_running else self.latest_termination
+        return None if termination is None else termination.exit_code
 
 
 def initial_states(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
@@ -186,12 +195,11 @@ def is_restarted(policy: RestartPolicy, exit_code: int) -> bool:
 
 def after_start(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
     """The state after its process was started at `now_ns`; `container_id` is the id of this start."""
-    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
     return replace(
         container,
         state=Running(now_ns, container_id),
-        last_termination=previous,
-        restart_count=container.restart_count + (1 if container.start_tried else 0),
+        last_termination=container.latest_termination,
+        restart_count=container.next_start_number,
         start_tried=True,
         ready=False,
         started=False,
@@ -230,11 +238,10 @@ def after_failed_creation(container: ContainerState, reason: str, message: str, 
         reason, message: of the new state, which is Waiting.
     """
     failures = container.creation_failures + 1
-    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
     return replace(
         container,
         state=Waiting(reason, message),
-        last_termination=previous,
+        last_termination=container.latest_termination,
         creation_failures=failures,
         start_due_ns=now_ns + create_retry_s(failures) * NANOSECONDS,
     )

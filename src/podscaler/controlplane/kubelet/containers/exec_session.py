@@ -30,16 +30,16 @@ class ExecSession:
         self._stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
         self._stdout = None if ends.stdout is None else DescriptorReader(ends.stdout)
         self._stderr = None if ends.stderr is None else DescriptorReader(ends.stderr)
-        self._master = ends.master
+        self._master = ends.master  # the master side of the terminal, None without one, and after `close`
         process.exited.add_done_callback(self._finish_outputs)
 
     def stdout(self) -> AsyncIterator[bytes]:
         """Yield its standard output; nothing where that was not requested. Raises OSError."""
-        return _chunks(self._stdout)
+        return _stream_chunks(self._stdout)
 
     def stderr(self) -> AsyncIterator[bytes]:
         """Yield its standard error; nothing with a terminal, or where that was not requested. Raises OSError."""
-        return _chunks(self._stderr)
+        return _stream_chunks(self._stderr)
 
     async def write(self, data: bytes) -> None:
         """Write to its standard input, waiting while that is full; dropped where it has none."""
@@ -92,7 +92,7 @@ async def start(spec: ProcessSpec, threads: ThreadPool, options: SessionStreams)
         raise SessionFailure(str(failure)) from failure
 
 
-async def _chunks(reader: DescriptorReader | None) -> AsyncIterator[bytes]:
+async def _stream_chunks(reader: DescriptorReader | None) -> AsyncIterator[bytes]:
     """Yield the output of one stream; nothing for a stream that was not requested (None)."""
     if reader is not None:
         async for chunk in reader.chunks():

@@ -2,7 +2,7 @@
 
 `kubelet.pods.pod_worker` keeps one `PodTermination` once its pod is deleted or past its active deadline, or the node
 stops; each further cause can only bring the deadline nearer. `container_run` and `simulated_pod` read the grace periods
-of pods here. Pure.
+of pods here. Pure. A new cause to end a pod needs nothing here: `pod_worker` calls `terminate` for each.
 
 Source: Pod Lifecycle, "Termination of Pods" (Kubernetes documentation).
 """

@@ -1,7 +1,8 @@
 """Detects what this machine permits: processes of other users, low ports, private mounts, limits of processes.
 
 `kubelet.startup` calls `detect` once. `kubelet.pods.container_setup` rejects containers that need more, with the
-reason; `kubelet.node_agent` makes conditions of the Node and log lines of what the machine does not permit.
+reason; `kubelet.node_agent` makes conditions of the Node and log lines of what the machine does not permit. A new one:
+a field of `Capabilities`, set in `detect`, and a limitation in `node_agent`.
 
 Source: capabilities(7), mount_namespaces(7); ip_unprivileged_port_start in Documentation/networking/ip-sysctl.rst
 (Linux).

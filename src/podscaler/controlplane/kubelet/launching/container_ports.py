@@ -2,7 +2,8 @@
 
 `kubelet.pods.container_setup` calls `port_plan`, and sets the environment variable PORT of built-in images by it;
 `kubelet.containers.container_run` uses `named_ports` for probes. `kubelet.pods.pod_worker` writes the pod's port map
-(`podscaler.api.port_map`), which the Service proxy reads, from `mapped_ports`. Pure.
+(`podscaler.api.port_map`), which the Service proxy reads, from `mapped_ports`. Pure. Which ports are mapped is decided
+in `port_plan` alone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,7 +56,7 @@ def port_plan(
     bound_port = PORT_OFFSET + port
     if translated:
         return PortPlan(port, {**mapped, port: bound_port})
-    return PortPlan(bound_port, {port: bound_port})  # the program itself binds the port that it may bind
+    return PortPlan(bound_port, {port: bound_port})  # PORT lets the program bind a port that it may bind
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:

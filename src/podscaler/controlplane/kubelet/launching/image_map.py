@@ -10,6 +10,8 @@ images (`images`). A path is
   names;
 * any other folder: a root file system without an entry point.
 
+A new kind of path is a case of `_from_path`; a new field of an entry, one of `ImageEntry` that is applied there.
+
 Source: bundle.md and config.md of the OCI runtime specification 1.2.
 """
 

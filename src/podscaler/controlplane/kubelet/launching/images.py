@@ -79,7 +79,7 @@ class ImageCommand:
         return self.programs.get(command[0], command[:1]) + command[1:]
 
 
-def _program(name: str, *args: str) -> tuple[str, ...]:
+def _program_command(name: str, *args: str) -> tuple[str, ...]:
     """The command line of a module of `kubelet/programs`, such as `pause.py`."""
     # -I -S: Python reads neither the user's environment nor site-packages, so that a pod starts in a tenth of a second.
     return (sys.executable, "-I", "-S", str(_PROGRAMS / name), *args)
@@ -87,7 +87,7 @@ def _program(name: str, *args: str) -> tuple[str, ...]:
 
 def _e2e_images() -> dict[str, ImageCommand]:
     """The images of Kubernetes' end-to-end tests: name with registry -> program."""
-    agnhost, consumer = _program("agnhost.py"), _program("agnhost.py", "resource-consumer")
+    agnhost, consumer = _program_command("agnhost.py"), _program_command("agnhost.py", "resource-consumer")
     registries = ("registry.k8s.io/e2e-test-images", "gcr.io/k8s-staging-e2e-test-images")
     image_commands = {
         "agnhost": ImageCommand(
@@ -122,12 +122,12 @@ def busybox_image(bash: str | None, busybox: str | None) -> ImageCommand:
 
 MACHINE_BUSYBOX: Final = shutil.which("busybox")
 _BUSYBOX: Final = busybox_image(shutil.which("bash"), MACHINE_BUSYBOX)
-_HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
+_HPA_EXAMPLE: Final = ImageCommand(_program_command("hpa_example.py"), default_port=80)
 _BUILT_IN_IMAGES: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
     "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
     "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
-    "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
+    "registry.k8s.io/pause": ImageCommand(_program_command("pause.py")),
     "podscaler": ImageCommand((sys.executable, "-m", "podscaler")),
     "busybox": _BUSYBOX,
     **_e2e_images(),
@@ -183,15 +183,15 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
     if busybox is not None:
-        for name in _applets(busybox) - {*BROUGHT_PROGRAMS}:
+        for name in _busybox_applets(busybox) - {*BROUGHT_PROGRAMS}:
             (folder / name).symlink_to(busybox)
     for name in BROUGHT_PROGRAMS:
         script = folder / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(_program_command(f"{name}.py"))} "$@"\n', encoding="utf-8")
         script.chmod(0o700)
 
 
-def _applets(busybox: str) -> set[str]:
+def _busybox_applets(busybox: str) -> set[str]:
     """The names of a busybox's applets; none, with a warning in the log, if it does not list them. Raises OSError."""
     try:
         completed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument

@@ -147,9 +147,9 @@ def install_trap(trap: Mapping[str, Any], socket_descriptor: int) -> None:
 
 def reset_signals() -> None:
     """Set ignored signals to their default action: a signal that `up` inherited as ignored stays so across exec."""
-    for number in signal.valid_signals():
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    for signal_number in signal.valid_signals():
+        if signal.getsignal(signal_number) == signal.SIG_IGN:
+            signal.signal(signal_number, signal.SIG_DFL)
 
 
 def execute_program(plan: Mapping[str, Any]) -> None:

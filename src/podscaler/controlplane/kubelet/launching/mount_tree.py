@@ -57,10 +57,10 @@ def check_result(result: int, failed_action: str) -> None:
     """Raise LaunchError if a call of libc has returned an error; its message begins with `failed_action`."""
     if result != 0:
         error_number = ctypes.get_errno()
-        raise LaunchError(f"{failed_action}: {os.strerror(error_number)}" + (_hint(error_number)))
+        raise LaunchError(f"{failed_action}: {os.strerror(error_number)}" + (_privilege_hint(error_number)))
 
 
-def _hint(error_number: int) -> str:
+def _privilege_hint(error_number: int) -> str:
     return " (this machine does not allow private mounts)" if error_number in (errno.EPERM, errno.ENOSYS) else ""
 
 
@@ -102,10 +102,10 @@ class MountTree:
         Raises LaunchError, OSError.
         """
         mount_point = self._make_mount_point(target, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
-        covered = self._open(mount_point)
+        covered = self._open_in_root(mount_point)
         mount(_path_of(source), _path_of(covered), "", MS_BIND | MS_REC, shown_target=target)
         if read_only:  # mount(2) ignores MS_RDONLY when it makes a bind mount; a remount must keep the other flags
-            mounted = self._open(mount_point)
+            mounted = self._open_in_root(mount_point)
             statvfs_flags = os.statvfs(mounted).f_flag
             kept_flags = statvfs_flags & KEPT_FLAGS | (MS_RELATIME if statvfs_flags & ST_RELATIME else 0)
             remount_flags = MS_REMOUNT | MS_BIND | MS_RDONLY | kept_flags
@@ -133,20 +133,20 @@ class MountTree:
 
     def _make_mount_point(self, target: str, *, is_folder: bool) -> str:
         """Return the path on this machine to mount on, created if need be (rule 1). Raises LaunchError, OSError."""
-        path = self._root + self._resolve(target)
+        path = self._root + self._resolve_target(target)
         if not os.path.lexists(path):
             path = self._make_path(path, is_folder=is_folder)
         if os.path.isdir(path) != is_folder:
             raise LaunchError(f"mounting {target}: it is {'no' if is_folder else 'a'} directory on this machine")
         return path
 
-    def _resolve(self, target: str) -> str:
+    def _resolve_target(self, target: str) -> str:
         """`target` with symbolic links resolved, relative to the container's root."""
         if not self._root:
             return os.path.realpath(target)
         return os.path.realpath(self._root + target).removeprefix(self._root) or "/"
 
-    def _open(self, path: str) -> int:
+    def _open_in_root(self, path: str) -> int:
         """Return a descriptor of `path`, which is below the container's root and has no symbolic links (rule 2)."""
         with openat2.opened_folder(self._root or "/") as root:
             return openat2.open_no_symlinks(root, path.removeprefix(self._root).lstrip("/") or ".")
@@ -161,7 +161,7 @@ class MountTree:
             parent = os.path.dirname(parent)
         *missing_folders, last_name = os.path.relpath(path, parent).split(os.sep)
         if not self._may_create_in(parent):
-            parent = self._mirror(parent)
+            parent = self._mirror_folder(parent)
         for name in missing_folders:
             self._make_entry(parent, name, is_folder=True)
             parent = os.path.join(parent, name)
@@ -171,7 +171,7 @@ class MountTree:
 
     def _make_entry(self, parent: str, name: str, *, is_folder: bool) -> None:
         """Create an empty directory or file `name` in the folder `parent`."""
-        folder = self._open(parent)
+        folder = self._open_in_root(parent)
         if is_folder:
             os.mkdir(name, 0o755, dir_fd=folder)
         else:
@@ -180,9 +180,9 @@ class MountTree:
 
     def _cover_with_tmpfs(self, folder: str, mode: int) -> int:
         """Mount an empty tmpfs on `folder`; returns its descriptor. Raises LaunchError, OSError."""
-        covered = self._open(folder)
+        covered = self._open_in_root(folder)
         mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown_target=folder)
-        mounted = self._open(folder)
+        mounted = self._open_in_root(folder)
         if os.fstat(mounted).st_dev == os.fstat(covered).st_dev:
             raise LaunchError(f"mounting {folder}: it was moved meanwhile")
         os.close(covered)
@@ -194,7 +194,7 @@ class MountTree:
             return True
         return any(folder == volume or folder.startswith(volume + "/") for volume in self._mount_points)
 
-    def _mirror(self, folder: str) -> str:
+    def _mirror_folder(self, folder: str) -> str:
         """Cover `folder` by a tmpfs with the same entries, in which entries can be created; returns its path.
 
         A mirror of `/` is made at `scratch`, and becomes the container's root. Raises LaunchError, OSError.
@@ -277,7 +277,8 @@ def enter_mounts(plan: Mapping[str, Any]) -> None:
     """
     # a mount, such as one on /tmp, may cover the sources and the scratch directory: both are used before the mounts
     sources = [_open_source(volume_mount["source"], volume_mount["sub_path"]) for volume_mount in plan["mounts"]]
-    tree = MountTree(plan["scratch"], overlay_root(plan["scratch"], plan["root"]) if plan["root"] else "")
+    root = overlay_root(plan["scratch"], plan["root"]) if plan["root"] else ""
+    tree = MountTree(plan["scratch"], root)
     revealed = [(closed, _open_source(folder, ""), folder) for closed, folder in plan["revealed"]]
     for closed, source, folder in revealed:
         tree.reveal(closed, source, folder)

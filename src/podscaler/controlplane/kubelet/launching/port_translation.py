@@ -159,7 +159,7 @@ class PortTranslator:
                 on_bound(bound)
             return new_address
 
-        return PortTrap(lambda descriptor: self._adopt(Listener(descriptor), translate), bound)
+        return PortTrap(lambda descriptor: self._adopt_listener(Listener(descriptor), translate), bound)
 
     def connect_address(self, address: Address) -> Address:
         """The address that replaces `address` in `connect` (rules 1 and 3)."""
@@ -181,7 +181,7 @@ class PortTranslator:
         for listener in list(self._listeners):
             self._close_listener(listener)
 
-    def _adopt(self, listener: Listener, translate: Translate) -> None:
+    def _adopt_listener(self, listener: Listener, translate: Translate) -> None:
         """Translate the calls of a listener until no process has its filter any more."""
         try:
             asyncio.get_running_loop().add_reader(listener.descriptor, self._translate_calls, listener, translate)

@@ -89,7 +89,8 @@ def count_processes() -> int:
     """How many processes and threads the machine has, 0 if unknown. Reads /proc/loadavg, which does not block."""
     try:
         *_, running_and_total, _last_pid = Path(_LOAD).read_text(encoding="ascii").split()
-        return int(running_and_total.partition("/")[2])
+        _running, _, total = running_and_total.partition("/")
+        return int(total)
     except (OSError, ValueError, IndexError):
         return 0
 

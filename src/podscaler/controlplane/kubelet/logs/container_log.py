@@ -68,12 +68,12 @@ class ContainerLog:
     def feed(self, stream: Stream, data: bytes) -> None:
         """Append output of the container, with the present time as timestamp."""
         self.recent = (self.recent + data)[-RECENT_BYTES:]
-        self._append(self._splitters[stream].feed(data, self._clock.now_ns()))
+        self._append_pending(self._splitters[stream].feed(data, self._clock.now_ns()))
 
     def finish(self) -> None:
         """Append the last lines, which may lack a newline, and set `is_finished`."""
         for splitter in self._splitters.values():
-            self._append(splitter.finish(self._clock.now_ns()))
+            self._append_pending(splitter.finish(self._clock.now_ns()))
         self.is_finished = True
         self._on_pending(self)
 
@@ -108,7 +108,7 @@ class ContainerLog:
         if self.on_room is not None and not self.is_full:
             self.on_room()
 
-    def _append(self, stored_lines: bytes) -> None:
+    def _append_pending(self, stored_lines: bytes) -> None:
         """Add lines to those that wait for the flusher, and notify it."""
         if stored_lines:
             self._pending += stored_lines
@@ -153,9 +153,9 @@ class ContainerLogManager:
         """Let the flusher write this log; the flusher is started unless it runs."""
         self._dirty[log] = None
         if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+            self._flusher = asyncio.get_running_loop().create_task(self._flush_dirty())
 
-    async def _flush(self) -> None:
+    async def _flush_dirty(self) -> None:
         """Write the collected lines of the dirty logs, in a thread, until no log is dirty."""
         while self._dirty:
             if not any(log.is_finished for log in self._dirty):

@@ -132,11 +132,11 @@ class AttachSession:
 
     def stdout(self) -> AsyncIterator[bytes]:
         """Yield the container's standard output."""
-        return self._chunks("stdout")
+        return self._stream_chunks("stdout")
 
     def stderr(self) -> AsyncIterator[bytes]:
         """Yield the container's standard error."""
-        return self._chunks("stderr")
+        return self._stream_chunks("stderr")
 
     async def write(self, data: bytes) -> None:
         """Write to the container's standard input."""
@@ -165,7 +165,7 @@ class AttachSession:
         self.end()
         self._streams.detach(self)
 
-    async def _chunks(self, stream: Stream) -> AsyncIterator[bytes]:
+    async def _stream_chunks(self, stream: Stream) -> AsyncIterator[bytes]:
         """Yield the chunks of one stream until the session ends; the container goes on once they are read."""
         pending = self._pending[stream]
         while True:

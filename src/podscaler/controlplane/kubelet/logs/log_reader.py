@@ -66,9 +66,9 @@ class Renderer:
             self._at_start = line.is_complete
             if self._remaining_lines is not None:
                 self._remaining_lines -= 1
-        return self._limit(b"".join(outputs))
+        return self._within_limit(b"".join(outputs))
 
-    def _limit(self, output: bytes) -> bytes:
+    def _within_limit(self, output: bytes) -> bytes:
         """The beginning of `output` that is within `limit_bytes`."""
         if self._remaining_bytes is None:
             return output
@@ -128,17 +128,17 @@ def start_number(pod: Object, options: LogOptions) -> int:
         raise _bad_request(f"container {name} is not valid for pod {pod_name}")
     status = _find_status(pod, name) or {}
     state = status.get("state") or {"waiting": {"reason": "ContainerCreating"}}
-    has_ended = "terminated" in (status.get("lastState") or {})
-    count: int = status.get("restartCount", 0)
+    has_last_termination = "terminated" in (status.get("lastState") or {})
+    restart_count: int = status.get("restartCount", 0)
     if options.previous:
-        if not has_ended:
+        if not has_last_termination:
             raise _bad_request(f'previous terminated container "{name}" in pod "{pod_name}" not found')
-        return count if "waiting" in state else count - 1  # the restart that it waits for is not counted yet
-    if "waiting" in state and not has_ended:
+        return restart_count if "waiting" in state else restart_count - 1  # a restart that it waits for is not counted
+    if "waiting" in state and not has_last_termination:  # else the log of the start before it is shown
         reason = state["waiting"].get("reason", "")
         state_text = "trying and failing to pull image" if reason == "ErrImagePull" else f"waiting to start: {reason}"
         raise _bad_request(f'container "{name}" in pod "{pod_name}" is {state_text}')
-    return count
+    return restart_count
 
 
 def _find_status(pod: Object, name: str) -> Object | None:

@@ -29,13 +29,13 @@ class RotatingFile:
         self._path = path
         self._max_bytes = max_bytes
         self._file: BinaryIO | None = None
-        self._bytes = 0  # the size of the open file
+        self._size_bytes = 0  # the size of the open file
         self._has_failed = False
 
     def write(self, data: bytes) -> None:
         """Append stored lines, after a rotation if the file would exceed `max_bytes`. An OSError is logged once."""
         try:
-            self._write(data)
+            self._append(data)
         except OSError as error:
             if not self._has_failed:
                 _log.warning(
@@ -43,24 +43,24 @@ class RotatingFile:
                 )
             self._has_failed = True
 
-    def _write(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         """Append `data`, and rotate or open the file before if need be. Raises OSError."""
-        if self._bytes and self._bytes + len(data) > self._max_bytes:
+        if self._size_bytes and self._size_bytes + len(data) > self._max_bytes:
             self.close()
             os.replace(self._path, f"{self._path}{_ROTATED_SUFFIX}")
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(self._path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115  kept open between writes
-            self._bytes = self._file.tell()
+            self._size_bytes = self._file.tell()
         self._file.write(data)
-        self._bytes += len(data)
+        self._size_bytes += len(data)
 
     def close(self) -> None:
         """Close the file; the next write opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
-            self._bytes = 0
+            self._size_bytes = 0
 
 
 def remove_older(path: Path) -> None:
@@ -90,7 +90,7 @@ class LogCursor:
         self._files: list[BinaryIO] = []  # the oldest first; the first one is read
         self._incomplete_line = b""
         for candidate in (Path(f"{path}{_ROTATED_SUFFIX}"), path):
-            self._open(candidate)
+            self._add_file(candidate)
 
     def seek_tail(self, lines: int) -> None:
         """Before the first `read`: move to the beginning of the last `lines` lines, or of all. Raises OSError."""
@@ -113,7 +113,7 @@ class LogCursor:
                 self._close_oldest(1)
             else:
                 return []
-        self._open(self._path)  # no file existed before
+        self._add_file(self._path)  # no file existed before
         return self.read() if self._files else []
 
     def close(self) -> None:
@@ -127,11 +127,11 @@ class LogCursor:
             return False
         rotated_path = Path(f"{self._path}{_ROTATED_SUFFIX}")
         if _inode(rotated_path) != open_inode:  # the open file was replaced: the log was rotated twice
-            self._open(rotated_path)
-        self._open(self._path)
+            self._add_file(rotated_path)
+        self._add_file(self._path)
         return len(self._files) > 1
 
-    def _open(self, path: Path) -> None:
+    def _add_file(self, path: Path) -> None:
         """Add a file, unless it is missing."""
         try:
             self._files.append(open(path, "rb", buffering=0))  # noqa: SIM115  kept open while the log is followed
@@ -165,7 +165,7 @@ def _seek_back(file: BinaryIO, lines: int) -> int:
         for offset in _newlines_backwards(block):
             if start + offset + 1 == end:
                 continue  # the newline of the last line
-            line_count += 1
+            line_count += 1  # behind the n-th newline before that one, the last n lines begin
             if line_count == lines:
                 file.seek(start + offset + 1)
                 return 0

@@ -35,9 +35,9 @@ from podscaler.controlplane.kubelet.volumes import environment, host_names, name
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
+# waiting reasons of containers that cannot be created, besides those of `references` and `volume_files`
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
-"""Waiting reasons of containers that cannot be created; others are CreateContainerConfigError."""
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod
 MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
 """The folders of the machine in the root file system of an image."""
@@ -69,7 +69,7 @@ async def prepare(
     image = deps.resolve_image(container.get("image", ""))
     user = find_user(deps, pod, container)
     ports = port_plan(deps, pod, container, user)
-    env = _environment(deps, pod, container, placement=placement, ports=ports, user=user)
+    env = _container_environment(deps, pod, container, placement=placement, ports=ports, user=user)
     mountable = _without_impossible_mounts(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
     named_folder = _named_work_folder(deps, container, image)
@@ -152,7 +152,7 @@ def container_user(
     Raises ContainerConfigError.
     """
     pod_context = pod["spec"].get("securityContext") or {}
-    context = {**pod_context, **(container.get("securityContext") or {})}
+    context = {**pod_context, **(container.get("securityContext") or {})}  # the container's fields win
     run_as_user, run_as_group = context.get("runAsUser", image_uid), context.get("runAsGroup")
     if context.get("runAsNonRoot") and run_as_user is None and up_uid == 0 and may_change_user:
         run_as_user = NON_ROOT_UID
@@ -195,7 +195,7 @@ def primary_group(uid: int) -> int:
         return uid
 
 
-def _environment(
+def _container_environment(
     deps: Dependencies,
     pod: Mapping[str, Any],
     container: Mapping[str, Any],

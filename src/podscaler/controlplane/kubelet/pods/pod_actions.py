@@ -1,6 +1,7 @@
 """Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
 
-`kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
+`kubelet.pods.pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. A new action
+is a field of `PodActions`; a new role of containers, a case in `_find_eligible` and `_termination_actions`. Rules:
 
 1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
    container) or has started (sidecar: its process runs, and its startup probe has succeeded).
@@ -52,39 +53,31 @@ def compute_pod_actions(
         terminating: whether no container may be started any more.
     """
     if terminating or _is_over(containers):
-        return _terminate(containers, initialized=initialized)
+        return _termination_actions(containers, initialized=initialized)
     # once initialized, all containers are eligible: init containers that have succeeded are not startable
-    is_initialized, eligible = (True, containers) if initialized else _eligible(containers)
-    startable = [c for c in eligible if _is_startable(c)]
-    due_now = [c for c in startable if (c.start_due_ns or 0) <= now_ns]
-    later_ns = [c.start_due_ns for c in startable if c.start_due_ns is not None and c.start_due_ns > now_ns]
+    is_initialized, eligible = (True, containers) if initialized else _find_eligible(containers)
+    startable = [
+        (container.name, container.start_due_ns)
+        for container in eligible
+        if not container.is_running and container.start_due_ns is not None
+    ]
     return PodActions(
-        start=tuple(c.name for c in due_now),
-        wake_at_ns=min(later_ns, default=None),
+        start=tuple(name for name, due_ns in startable if due_ns <= now_ns),
+        wake_at_ns=min((due_ns for _, due_ns in startable if due_ns > now_ns), default=None),
         initialized=is_initialized,
     )
 
 
-def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
+def _find_eligible(containers: Sequence[ContainerState]) -> tuple[bool, Sequence[ContainerState]]:
     """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
     eligible: list[ContainerState] = []
     for container in containers:
-        if container.role is Role.INIT:
-            if _has_succeeded(container):
-                continue
-            return False, [*eligible, container]
-        if container.role is Role.SIDECAR:
-            eligible.append(container)
-            if not container.started:
-                return False, eligible
-        else:
-            eligible.append(container)
+        if container.role is Role.INIT and _has_succeeded(container):
+            continue
+        eligible.append(container)
+        if container.role is Role.INIT or (container.role is Role.SIDECAR and not container.started):
+            return False, eligible  # all later containers wait for this one
     return True, eligible
-
-
-def _is_startable(container: ContainerState) -> bool:
-    """Whether the container may be started, now or at its `start_due_ns`."""
-    return not container.is_running and container.start_due_ns is not None
 
 
 def _has_succeeded(container: ContainerState) -> bool:
@@ -102,16 +95,16 @@ def _is_over(containers: Sequence[ContainerState]) -> bool:
     return all(container.is_final for container in containers if container.role is Role.MAIN)
 
 
-def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
+def _termination_actions(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
     """The actions for a pod that is being terminated (rule 4)."""
-    running = [c for c in containers if c.is_running]
-    running_sidecars = [c.name for c in running if c.role is Role.SIDECAR]
-    running_others = [c.name for c in running if c.role is not Role.SIDECAR]
+    running = [container for container in containers if container.is_running]
+    running_sidecars = [container.name for container in running if container.role is Role.SIDECAR]
+    running_others = [container.name for container in running if container.role is not Role.SIDECAR]
     stop = tuple(running_others) if running_others else tuple(running_sidecars[-1:])
-    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
+    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _final_phase(containers))
 
 
-def _outcome(containers: Iterable[ContainerState]) -> Outcome:
+def _final_phase(containers: Iterable[ContainerState]) -> Outcome:
     """The phase of a pod none of whose containers runs: Succeeded if all but sidecars have exited with 0."""
     exit_codes = [container.exit_code for container in containers if container.role is not Role.SIDECAR]
     return "Succeeded" if all(exit_code == 0 for exit_code in exit_codes) else "Failed"

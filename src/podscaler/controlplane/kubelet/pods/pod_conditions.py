@@ -73,7 +73,9 @@ def _initialized_condition(containers: Iterable[ContainerState], readiness: PodR
     """The condition Initialized: all init containers have succeeded, all sidecars have started."""
     if readiness.phase == "Succeeded":
         return ConditionDraft("Initialized", True, "PodCompleted")
-    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_complete(c)]
+    incomplete = [
+        container.name for container in containers if container.role is not Role.MAIN and not _is_complete(container)
+    ]
     if readiness.initialized or not incomplete:  # a pod may end before `initialized` is set
         return ConditionDraft("Initialized", True)
     message = f"containers with incomplete status: [{' '.join(incomplete)}]"
@@ -91,7 +93,7 @@ def _containers_ready_condition(containers: Iterable[ContainerState], readiness:
     """The condition ContainersReady, with the names of those that are not."""
     if readiness.phase in _FINAL_REASONS:
         return ConditionDraft("ContainersReady", False, _FINAL_REASONS[readiness.phase])
-    unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
+    unready = [container.name for container in containers if container.role is not Role.INIT and not container.ready]
     if unready:
         return ConditionDraft(
             "ContainersReady", False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"

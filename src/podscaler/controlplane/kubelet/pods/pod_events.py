@@ -1,6 +1,7 @@
 """Records events of pods and their containers.
 
-`kubelet.pods.pod_worker` and `simulated_pod` use it. Reasons and messages are kubelet's where it has such an event.
+`kubelet.pods.pod_worker` and `simulated_pod` use it. Reasons and messages are kubelet's where it has such an event. A
+new event needs no method here: the first two take any reason.
 
 Source: pkg/kubelet/events/event.go (kubelet).
 """

@@ -60,10 +60,16 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
         containers: all its containers, in the manifest's order.
     """
     former = pod.get("status") or {}
-    status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
+    status: Object = {field: value for field, value in former.items() if field not in _OWN_FIELDS}
     specs = container_specs(pod["spec"])
-    init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
-    main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
+    init_statuses = [
+        container_status(container, specs[container.name])
+        for container in containers
+        if container.role is not Role.MAIN
+    ]
+    main_statuses = [
+        container_status(container, specs[container.name]) for container in containers if container.role is Role.MAIN
+    ]
     status["phase"] = phase(containers, facts)
     status["conditions"] = pod_conditions.conditions(
         pod,
@@ -71,7 +77,7 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
         pod_conditions.PodReadiness(status["phase"], facts.initialized, has_address=bool(facts.pod_ip)),
         now_ns=now_ns,
     )
-    status |= _addresses(facts)
+    status |= _address_fields(facts)
     status["startTime"] = former.get("startTime") or rfc3339(facts.started_ns)
     if init_statuses:
         status["initContainerStatuses"] = init_statuses
@@ -99,7 +105,8 @@ def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
     if facts.outcome is not None:
         return facts.outcome
     has_unstarted = any(
-        c.role is Role.MAIN and isinstance(c.state, Waiting) and c.last_termination is None for c in containers
+        container.role is Role.MAIN and isinstance(container.state, Waiting) and container.last_termination is None
+        for container in containers
     )
     return "Pending" if has_unstarted or not facts.initialized else "Running"
 
@@ -134,7 +141,7 @@ def container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]
     return {container["name"]: container for container in containers}
 
 
-def _addresses(facts: PodStatusFacts) -> Object:
+def _address_fields(facts: PodStatusFacts) -> Object:
     """The fields of the status with addresses; none of the pod before it has one."""
     addresses: Object = {"hostIP": facts.host_ip, "hostIPs": [{"ip": facts.host_ip}]}
     if facts.pod_ip:

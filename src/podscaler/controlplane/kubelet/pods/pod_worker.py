@@ -64,22 +64,24 @@ class PodWorker:
         self._pod = pod
         self._clock = deps.clock
         self._started_ns = self._clock.now_ns()
-        self._containers = {c.name: c for c in restored_containers.restore(pod, now_ns=self._started_ns)}
+        self._containers = {
+            container.name: container for container in restored_containers.restore(pod, now_ns=self._started_ns)
+        }
         self._specs = pod_status.container_specs(pod["spec"])
         self._runs: dict[str, ContainerRun] = {}  # name of a container -> its present start
         self._starting: set[str] = set()  # names of the containers whose start is in progress
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
-        self._is_initialized = False
+        self._is_initialized = False  # whether regular containers may run
         self._termination: PodTermination | None = None
-        self._deletion_seen_ns: int | None = None
+        self._deletion_seen_ns: int | None = None  # when the deletionTimestamp was seen first
         self._is_object_gone = False
         self._is_node_stopping = False
         self._pod_ip = ""
-        self._outcome: pod_actions.Outcome | None = None
+        self._outcome: pod_actions.Outcome | None = None  # the final phase, once no container runs or is to run
         self._wakeup = Notification(deps.clock)
         self._events = PodEvents(deps.events, pod)
         self._writer = PodWriter(deps.registry, deps.clock, pod)
-        self._apply_deletion()
+        self._terminate_if_deleted()
 
     # --- notifications from the node and from containers ----------------------------------------------------------
 
@@ -88,7 +90,7 @@ class PodWorker:
         self._pod = pod
         former_specs, self._specs = self._specs, pod_status.container_specs(pod["spec"])
         self._restart_changed(former_specs)
-        self._apply_deletion()
+        self._terminate_if_deleted()
         self._wakeup.notify()
 
     def forget(self) -> None:
@@ -139,12 +141,12 @@ class PodWorker:
     async def run(self) -> None:
         """Run the pod; returns when its object is gone or the node stops, and no container runs."""
         while True:
-            wake_at_ns = await self._sync()
+            wake_at_ns = await self._sync_pod()
             if self._outcome is not None and (self._is_object_gone or self._is_node_stopping):
                 return
             await self._wakeup.wait(wake_at_ns)
 
-    async def _sync(self) -> int | None:
+    async def _sync_pod(self) -> int | None:
         """Carry out the next actions and write the status.
 
         Returns the instant (ns) at which the next sync is due at the latest, None if only a change makes it due.
@@ -161,7 +163,7 @@ class PodWorker:
         self._stop_containers(actions)
         self._set_outcome(actions)
         try:
-            await self._write()
+            await self._write_status()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
             return self._clock.now_ns() + WRITE_RETRY_NS
@@ -225,7 +227,7 @@ class PodWorker:
         else:
             self._deps.background.start(release_address(self._deps, uid), f"release of the address of pod {uid}")
 
-    async def _write(self) -> None:
+    async def _write_status(self) -> None:
         """Write the status; remove a pod that is being deleted and has ended from the registry. Raises StatusError."""
         if self._is_object_gone or self._is_node_stopping:  # rule 3: the status is kept
             return
@@ -302,7 +304,7 @@ class PodWorker:
         if self._termination is not None:
             return
         container = self._containers[name]
-        started = await container_run.start(container_id, container.restart_count + (1 if container.start_tried else 0))
+        started = await container_run.start(container_id, container.next_start_number)
         self._runs[name] = container_run
         self._set_state(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
         self._events.record_started(name)
@@ -420,7 +422,7 @@ class PodWorker:
         self._containers[container.name] = container
         self._wakeup.notify()
 
-    def _apply_deletion(self) -> None:
+    def _terminate_if_deleted(self) -> None:
         """Terminate the pod if its object is being deleted."""
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:

@@ -42,7 +42,7 @@ class PodWriter:
         def set_status(pod: Object) -> None:
             pod["status"] = pod_status.pod_status(pod, containers, facts, now_ns=now_ns)
 
-        await self._mutate(set_status, subresource="status")
+        await self._mutate_pod(set_status, subresource="status")
 
     async def replace_port_map(self, mapped: Mapping[int, int]) -> None:
         """Replace the port map by `mapped` (declared port -> bound port). Raises StatusError."""
@@ -76,9 +76,9 @@ class PodWriter:
 
         stored = self.find()
         if stored is not None and new_map(port_map.of(stored)) != port_map.of(stored):
-            await self._mutate(set_annotation, subresource="")
+            await self._mutate_pod(set_annotation, subresource="")
 
-    async def _mutate(self, change: Callable[[Object], None], *, subresource: str) -> None:
+    async def _mutate_pod(self, change: Callable[[Object], None], *, subresource: str) -> None:
         """Change the stored pod, if it is still the one with this uid; does nothing for a pod that is gone.
 
         Args:

@@ -9,6 +9,8 @@ stopped or killed. Pure. Rules:
 3. If a regular container is restarted, init containers run again before it, as upstream makes a new sandbox for the
    pod. Restart counts go on.
 
+A new field of `ContainerState` that must survive a restart: `pod_status` writes it, `_restore_container` reads it.
+
 Source: Pod Lifecycle, Init Containers, "Pod restart reasons" (Kubernetes documentation).
 """
 
@@ -41,7 +43,7 @@ def restore(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
         _restore_container(container, status_by_name.get(container.name), now_ns)
         for container in container_state.initial_states(pod["spec"])
     ]
-    return _reset_inits(containers)
+    return _reset_succeeded_inits(containers)
 
 
 def _restore_container(
@@ -90,21 +92,22 @@ def _find_terminated(state_json: Mapping[str, Any]) -> Terminated | None:
 
 
 def _instant_ns(timestamp: str | None) -> int:
+    """An RFC 3339 time in nanoseconds since the epoch; 0 for a field that the status does not have."""
     return instants.parse(timestamp) if timestamp else 0
 
 
-def _reset_inits(containers: Sequence[ContainerState]) -> list[ContainerState]:
+def _reset_succeeded_inits(containers: Sequence[ContainerState]) -> list[ContainerState]:
     """The containers; those init containers that have succeeded are reset if a regular container will run (rule 3)."""
     if all(container.is_final for container in containers if container.role is Role.MAIN):
         return list(containers)
-    return [_reset(container) if _is_succeeded_init(container) else container for container in containers]
+    return [_reset_init(container) if _is_succeeded_init(container) else container for container in containers]
 
 
 def _is_succeeded_init(container: ContainerState) -> bool:
     return container.role is Role.INIT and container.is_final and container.exit_code == 0
 
 
-def _reset(container: ContainerState) -> ContainerState:
+def _reset_init(container: ContainerState) -> ContainerState:
     """The state of an init container that runs again; its termination becomes the last one."""
-    previous = container.state if isinstance(container.state, Terminated) else container.last_termination
+    previous = container.latest_termination
     return replace(container, state=Waiting("PodInitializing"), last_termination=previous, start_due_ns=0)

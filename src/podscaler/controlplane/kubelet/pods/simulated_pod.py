@@ -3,7 +3,7 @@
 `node_agent` makes one in place of a `PodWorker`. The pod has an address, is Running at once, is ready
 `podscaler.dev/simulated-startup-seconds` (default 0) after its start, and is removed at once when it is deleted. A
 restart of the node does not change it. `podscaler.controlplane.metrics.resource` reads its usage from other
-annotations.
+annotations. The status is that of a pod whose containers run since the start of the pod (`_simulated_state`).
 """
 
 import logging
@@ -71,7 +71,7 @@ class SimulatedPod:
         try:
             while not self._is_done:
                 try:
-                    is_ready = await self._write(ready_at_ns)
+                    is_ready = await self._write_status(ready_at_ns)
                     wake_at_ns = None if is_ready else ready_at_ns
                 except StatusError as error:
                     _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
@@ -80,7 +80,7 @@ class SimulatedPod:
         finally:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
-    async def _write(self, ready_at_ns: int) -> bool:
+    async def _write_status(self, ready_at_ns: int) -> bool:
         """Write the status, or remove a deleted pod; returns False if the pod is not ready yet.
 
         Args:
@@ -92,7 +92,10 @@ class SimulatedPod:
             await self._writer.remove()
             return True
         is_ready = self._deps.clock.now_ns() >= ready_at_ns
-        containers = [self._simulate(c, is_ready=is_ready) for c in container_state.initial_states(self._pod["spec"])]
+        containers = [
+            self._simulated_state(container, is_ready=is_ready)
+            for container in container_state.initial_states(self._pod["spec"])
+        ]
         facts = PodStatusFacts(
             host_ip=self._deps.addresses.node_address,
             pod_ip=self._deps.addresses.allocate_pod(
@@ -104,7 +107,7 @@ class SimulatedPod:
         await self._writer.write_status(containers, facts)
         return is_ready
 
-    def _simulate(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
+    def _simulated_state(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
         """The state of a container as if it had started with the pod; an init container has succeeded at once."""
         container_id = f"simulated-{self._pod['metadata']['uid']}-{container.name}"
         started = container_state.after_start(container, now_ns=self._started_ns, container_id=container_id)
@@ -114,19 +117,19 @@ class SimulatedPod:
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        """The seconds from start to readiness in STARTUP_ANNOTATION; 0, with an event, if that is invalid."""
+        """The seconds from start to readiness in STARTUP_ANNOTATION; 0 for less, and, with an event, for no number."""
         annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             startup_s = float(annotation)
-            if not math.isfinite(startup_s):
-                raise ValueError
-            return min(max(0.0, startup_s), STARTUP_MAX_S)
         except ValueError:
-            message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
-            self._events.record_pod_event("Warning", "InvalidAnnotation", message)
-            return 0.0
+            startup_s = math.nan
+        if math.isfinite(startup_s):
+            return min(max(0.0, startup_s), STARTUP_MAX_S)
+        message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
+        self._events.record_pod_event("Warning", "InvalidAnnotation", message)
+        return 0.0
 
 
 def is_simulated(pod: Object) -> bool:
-    """Whether the pod's runtimeClassName is `simulated`."""
+    """Whether the pod's runtimeClassName is `simulated`; `metrics.resource.simulated` decides likewise."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)

@@ -78,7 +78,8 @@ class HandlerRunner:
             return await self._http_get(action, target, timeout_s, purpose)
         if (action := handler.get("tcpSocket")) is not None:
             return await _tcp_socket(action, target, timeout_s)
-        kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))  # not periodSeconds and the like
+        # other fields, such as periodSeconds, are numbers
+        kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))
         return HandlerOutcome(False, f"this kind of handler is not supported: {kinds or 'none given'}")
 
     async def close(self) -> None:
@@ -89,7 +90,7 @@ class HandlerRunner:
         self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
     ) -> HandlerOutcome:
         """The outcome of an HTTP request; hooks accept every response."""
-        host, port = _destination(action, target)
+        host, port = _host_and_port(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         quoted_url = _quoted_url(action, host, port)
@@ -102,7 +103,7 @@ class HandlerRunner:
                 False, f"Get {quoted_url}: context deadline exceeded (the timeout is {timeout_s:g} s)"
             )
         except (OSError, ValueError, aiohttp.ClientError) as error:
-            return HandlerOutcome(False, f"Get {quoted_url}: {_reason(error)}")
+            return HandlerOutcome(False, f"Get {quoted_url}: {_failure_reason(error)}")
         return HandlerOutcome(True) if purpose == "lifecycle" else _http_outcome(response)
 
 
@@ -138,7 +139,7 @@ def resolve_port(port: int | str, target: HandlerTarget, *, is_pod_address: bool
     return target.port_map.get(port_number, port_number) if is_pod_address else port_number
 
 
-def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
+def _host_and_port(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
     """Host and port of a core/v1 HTTPGetAction or TCPSocketAction; the port is None if there is no such port."""
     host = action.get("host") or target.address
     return host, resolve_port(action["port"], target, is_pod_address=host == target.address)
@@ -146,7 +147,7 @@ def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str,
 
 async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
     """The outcome of a connection, which is closed at once."""
-    host, port = _destination(action, target)
+    host, port = _host_and_port(action, target)
     if port is None:
         return HandlerOutcome(False, f"couldn't find port {action['port']}")
     try:
@@ -155,15 +156,15 @@ async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_
     except TimeoutError:
         return HandlerOutcome(False, f"dial tcp {host}:{port}: i/o timeout")
     except (OSError, ValueError) as error:
-        return HandlerOutcome(False, f"dial tcp {host}:{port}: {_reason(error)}")
+        return HandlerOutcome(False, f"dial tcp {host}:{port}: {_failure_reason(error)}")
     writer.transport.abort()
     return HandlerOutcome(True)
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     """The reason of a failed request or connection in the words of Go, as events of kubelet have it."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        return _reason(error.os_error)
+        return _failure_reason(error.os_error)
     if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
     if isinstance(error, aiohttp.ServerDisconnectedError):

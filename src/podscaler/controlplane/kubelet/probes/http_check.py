@@ -36,9 +36,9 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HOST_VALUE: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]+")
 _ESCAPED_PATH: Final = re.compile(r"(?:[0-9A-Za-z\-_.~/!$&'()*+,;=:@\[\]]|%[0-9A-Fa-f]{2})*")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# besides letters and digits, the characters that net/url (Go) does not escape in a path, and in a query
 _PATH_SAFE: Final = "/$&+,:;=@~"
 _QUERY_SAFE: Final = "/?:@!$&'()*+,;=-._~%[]{}|\\^`\"<>"
-"""The characters that net/url (Go) does not escape in a path, and leaves as they are in a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def make_request(action: Mapping[str, Any], host: str, port: int, *, user_agent:
     sent_headers = [
         (name, value)
         for name, value in own_headers
-        if name.lower() not in _NOT_SENT | {"host"} and not _is_removed(name, value)
+        if name.lower() not in _NOT_SENT | {"host"} and not _removes_default(name, value)
     ]
     return ProbeRequest(
         scheme="https" if action.get("scheme") == "HTTPS" else "http",
@@ -175,7 +175,7 @@ def make_request(action: Mapping[str, Any], host: str, port: int, *, user_agent:
     )
 
 
-def _is_removed(name: str, value: str) -> bool:
+def _removes_default(name: str, value: str) -> bool:
     """Whether the header is left out: Accept or User-Agent with an empty value, which removes the default."""
     return name.lower() in ("accept", "user-agent") and not value
 

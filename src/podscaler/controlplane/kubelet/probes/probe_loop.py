@@ -1,7 +1,8 @@
 """Runs one probe of a container every period until it is cancelled, as the prober worker of kubelet does.
 
 `kubelet.containers.container_run` starts `run` as a task for each probe, and acts on the results. The check is a
-function argument, so that tests need no network. `probe_tally` counts the results.
+function argument, so that tests need no network. `probe_tally` counts the results. Another event of a check:
+`ProbeResult.event`.
 
 Source: pkg/kubelet/prober/worker.go (kubelet).
 """

@@ -1,8 +1,8 @@
 """Counts the results of one probe until a threshold is reached.
 
-`probe_loop` uses `Tally`; `kubelet.containers.container_run` finds the probes of a container. Pure. The verdict changes
-after `successThreshold` successes or `failureThreshold` failures in a row. Before the first verdict `container_run`
-takes a container as not started and not ready, and does not stop it.
+`probe_loop` uses `Tally`; `kubelet.containers.container_run` finds the probes of a container, and says where a new kind
+of probe goes. Pure. The verdict changes after `successThreshold` successes or `failureThreshold` failures in a row.
+Before the first verdict `container_run` takes a container as not started and not ready, and does not stop it.
 
 Source: Configure Liveness, Readiness and Startup Probes (Kubernetes documentation).
 """

@@ -2,7 +2,8 @@
 
 `kubelet.startup` calls `set_up` once. `container_setup` calls `Cgroups.make` for each start of a container, whose
 launcher joins the cgroup before it executes the program; `container_run` calls `Cgroups.remove` after its end. All
-functions block for a few writes to the kernel's file system at most.
+functions block for a few writes to the kernel's file system at most. A new limit: a file in `limits`, and its
+controller in CONTROLLERS.
 
 A cgroup that has processes of its own cannot delegate controllers (the "no internal processes" rule), so `up` moves
 itself into a child cgroup first. Where other processes are in the same cgroup, nothing is changed and limits are not
@@ -80,12 +81,12 @@ def limits(resources: Mapping[str, Any]) -> dict[str, str]:
     requests = {**limits_by_resource, **(resources.get("requests") or {})}  # a limit is the default of the request
     contents = {}
     if "cpu" in limits_by_resource:
-        quota_us = max(_QUOTA_MIN_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // _MILLI_PER_CORE)
+        quota_us = max(_QUOTA_MIN_US, _millicores(limits_by_resource["cpu"]) * CPU_PERIOD_US // _MILLI_PER_CORE)
         contents["cpu.max"] = f"{quota_us} {CPU_PERIOD_US}"
     if "memory" in limits_by_resource:
         contents["memory.max"] = str(Quantity.parse(str(limits_by_resource["memory"])).value())
     if "cpu" in requests:
-        weight = max(1, _milli(requests["cpu"]) // _MILLICORES_PER_WEIGHT)
+        weight = max(1, _millicores(requests["cpu"]) // _MILLICORES_PER_WEIGHT)
         contents["cpu.weight"] = str(min(_WEIGHT_MAX, weight))
     return contents
 
@@ -112,10 +113,10 @@ def set_up(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path(
         return f"the cgroup of `up` has no {' and '.join(sorted(missing))} controller"
     if not os.access(folder / "cgroup.subtree_control", os.W_OK) or not os.access(folder, os.W_OK):
         return "the cgroup of `up` is not delegated to its user (systemd-run --user --scope -p Delegate=yes helps)"
-    return _divide(folder, [*CONTROLLERS, *({PIDS} & available)])
+    return _divide_cgroup(folder, [*CONTROLLERS, *({PIDS} & available)])
 
 
-def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
+def _divide_cgroup(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
     """Divide the cgroup of `up`; returns the part for containers, or why that is not possible. Raises OSError.
 
     Args:
@@ -163,6 +164,6 @@ def _oom_kills(folder: Path) -> int:
     return 0
 
 
-def _milli(amount: Any) -> int:
+def _millicores(amount: Any) -> int:
     """A quantity of CPU in thousandths of a core."""
     return Quantity.parse(str(amount)).milli_value()

@@ -24,7 +24,7 @@ DRAIN_BYTES: Final = 4 << 20
 """The most that is read of a pipe after the exit of its process: a process that is left could fill it without end."""
 
 
-def _read(descriptor: int, size: int) -> bytes:
+def _read_available(descriptor: int, size: int) -> bytes:
     """As os.read; b"" also for the master side of a terminal (EIO) that no process has open any more."""
     try:
         return os.read(descriptor, size)
@@ -100,7 +100,7 @@ class DescriptorReader:
         """Yield data as it arrives, at most READ_BYTES each, until the end of the stream. Raises OSError."""
         while not self._is_closed:
             try:
-                data = _read(self._descriptor, READ_BYTES)
+                data = _read_available(self._descriptor, READ_BYTES)
             except BlockingIOError:
                 if self._is_finishing:
                     return
@@ -195,7 +195,7 @@ class PipeReader:
         """Pass one read to the consumer; returns its size in bytes, 0 if there is no data now."""
         data = b""
         with contextlib.suppress(BlockingIOError):
-            data = _read(self._descriptor, PUSHED_BYTES)
+            data = _read_available(self._descriptor, PUSHED_BYTES)
             if not data:
                 self._close()
         if data:

@@ -16,7 +16,8 @@ inherited, and can be copied, so it proves nothing alone. A process is ours if o
 So a shell in a terminal that we did not open is left alone, also one in tmux and one that was given a copy of a
 container's environment; and so are the marked processes that such a shell descends from (the server of tmux).
 
-A process is killed through a pidfd, after its start mark was compared once more: a reused pid is never killed.
+The rules are applied in `_classify_processes`. A process is killed through a pidfd, after its start mark was compared
+once more: a reused pid is never killed.
 
 Source: credentials(7), pidfd_send_signal(2).
 """
@@ -87,7 +88,9 @@ class OrphanKiller:
                 leader for container_id in batch for leader in self._sessions.pop(container_id, {}).values()
             )
             try:
-                await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
+                await self._scan_with_retries(
+                    OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions)
+                )
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
                 for scan_finished in batch.values():
                     scan_finished.set_exception(error)
@@ -100,7 +103,7 @@ class OrphanKiller:
                 for scan_finished in batch.values():
                     scan_finished.set_result(None)
 
-    async def _scan(self, criteria: "OwnershipCriteria") -> None:
+    async def _scan_with_retries(self, criteria: "OwnershipCriteria") -> None:
         """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""
         for remaining_tries in reversed(range(SCAN_TRIES)):
             try:
@@ -135,30 +138,35 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
     killed = set()  # pid and start mark: a process may be found again before it is dead
     deadline_s = time.monotonic() + SCAN_MAX_S
     while time.monotonic() < deadline_s:
-        ours, foreign = _classify(criteria)
+        ours, foreign = _classify_processes(criteria)
         if not ours:
             if foreign:
-                _log.warning("processes with our mark in sessions of others are not killed: %s", _pids(foreign))
+                _log.warning("processes with our mark in sessions of others are not killed: %s", _pids_text(foreign))
             break
-        killed |= {(process.pid, process.start_mark) for process in ours if kill(process)}
+        for process in ours:
+            if kill(process):
+                killed.add((process.pid, process.start_mark))
         time.sleep(_RESCAN_S)
     return len(killed)
 
 
-def _pids(processes: Iterable[ProcessFacts]) -> str:
+def _pids_text(processes: Iterable[ProcessFacts]) -> str:
     return ", ".join(str(process.pid) for process in processes)
 
 
-def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
+def _classify_processes(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
     """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
     marked = _facts_by_pid(process_identity.marked_pids(criteria.variable, criteria.values))
-    leaders = {
+    running_leaders = {
         leader.pid for leader in criteria.sessions if process_identity.start_mark(leader.pid) == leader.start_mark
     }
-    members = _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in leaders) if leaders else {}
+    # rule 1; without a leader no process need be read
+    members = (
+        _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in running_leaders) if running_leaders else {}
+    )
     foreign = _foreign_pids(marked, recorded={leader.pid for leader in criteria.sessions})
     ours = {pid: process for pid, process in marked.items() if pid not in foreign} | members
-    ours.pop(os.getpid(), None)
+    ours.pop(os.getpid(), None)  # never `up` itself, whatever session it is in
     return list(ours.values()), [marked[pid] for pid in sorted(foreign - set(members))]
 
 

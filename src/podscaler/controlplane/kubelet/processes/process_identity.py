@@ -1,7 +1,8 @@
 """Identifies processes by pid and start time, and by marks in their environment.
 
 `process_records` and `orphaned_processes` use it: a pid alone does not identify a process, as pids are reused.
-`kubelet.pods.container_setup` sets the marks, and `kubelet.launching.container_config` keeps them for the launcher.
+`kubelet.pods.container_setup` sets the marks, and `kubelet.launching.container_config` keeps them for the launcher. A
+new fact: a field of `ProcessFacts`, read in `facts` and `_portable_facts`.
 
 Source: proc_pid_stat(5), proc_pid_environ(5).
 """
@@ -92,10 +93,10 @@ def _portable_facts(pid: int) -> ProcessFacts | None:
 def marked_pids(variable: str, values: frozenset[str]) -> set[int]:
     """The pids of all processes but this one whose environment has `variable` with one of `values`. Blocks."""
     marks = {f"{variable}={value}".encode() for value in values}
-    return {pid for pid in psutil.pids() if pid != os.getpid() and not marks.isdisjoint(_environment(pid))}
+    return {pid for pid in psutil.pids() if pid != os.getpid() and not marks.isdisjoint(_environment_of(pid))}
 
 
-def _environment(pid: int) -> list[bytes]:
+def _environment_of(pid: int) -> list[bytes]:
     """The environment of a process as NAME=VALUE; empty if it may not be read, or the process has exited."""
     if os.path.exists("/proc/self/environ"):
         try:

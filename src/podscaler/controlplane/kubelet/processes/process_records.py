@@ -2,6 +2,7 @@
 
 `kubelet.containers.container_process` writes a record when a process starts and removes it after its exit;
 `orphaned_processes` reads the records when `up` starts. All functions but `record_of` block and are called in threads.
+A new field is one that `read_all` does not require: records of an earlier release lack it.
 """
 
 import json

@@ -3,7 +3,7 @@
 `start` is called by `kubelet.containers.container_process`, `exec_session` and `kubelet.probes.exec_check`,
 `run_to_end` by `kubelet.launching.capabilities`. Processes are started in a thread, without a shell and without Python
 code between fork and exec. The exit is reported by a pidfd on the event loop (Linux) or by a thread that waits (other
-systems).
+systems). Another way to start a process: a case in `_start_process`.
 
 Invariant: a process is reaped here and nowhere else, and its process group is killed before that: the id of a process
 group is not reused while its leader is a zombie.

@@ -1,4 +1,7 @@
-"""Settings of the node. `podscaler.cli.up` sets data_dir, pod_network and nameserver; tests also set the others."""
+"""Settings of the node. `podscaler.cli.up` sets data_dir, pod_network and nameserver; tests also set the others.
+
+A new setting is a field of `KubeletSettings` with a default.
+"""
 
 import os
 from dataclasses import dataclass, field

@@ -57,33 +57,52 @@ def open_streams(
     `NodeStreamEnds`; they are closed here if the body raises. With `tty` there is an output, requested or not.
     """
     with ExitStack() as child_ends, ExitStack() as node_ends:
-
-        def close_with(owner: ExitStack, descriptor: int) -> int:
-            owner.callback(os.close, descriptor)
-            return descriptor
-
-        def open_output() -> tuple[int, int]:
-            reader, writer = os.pipe()
-            return close_with(node_ends, reader), close_with(child_ends, writer)
-
-        ends = NodeStreamEnds()
-        child_stdin = child_stdout = child_stderr = subprocess.DEVNULL
         if tty:
-            master, slave = os.openpty()
-            ends.master = close_with(node_ends, master)
-            child_stdin = child_stdout = child_stderr = close_with(child_ends, slave)
-            ends.stdout = close_with(node_ends, os.dup(master))
-            ends.stdin = close_with(node_ends, os.dup(master)) if stdin else None
+            yield _open_terminal(child_ends, node_ends, has_input=stdin)
         else:
-            if stdin:
-                reader, writer = os.pipe()
-                child_stdin, ends.stdin = close_with(child_ends, reader), close_with(node_ends, writer)
-            if stdout:
-                ends.stdout, child_stdout = open_output()
-            if stderr:
-                ends.stderr, child_stderr = open_output()
-        yield ends, ChildStreams(child_stdin, child_stdout, child_stderr)
+            yield _open_pipes(child_ends, node_ends, stdin=stdin, stdout=stdout, stderr=stderr)
         node_ends.pop_all()  # from here on the caller closes them
+
+
+def _open_terminal(
+    child_ends: ExitStack, node_ends: ExitStack, *, has_input: bool
+) -> tuple[NodeStreamEnds, ChildStreams]:
+    """The ends of a new pseudo-terminal, whose slave side is all three streams of the process. Raises OSError.
+
+    Args:
+        child_ends, node_ends: close the descriptors of the process, and those of the node.
+        has_input: whether the node gets an end for input.
+    """
+    master, slave = os.openpty()
+    _close_with(node_ends, master)
+    _close_with(child_ends, slave)
+    stdin = _close_with(node_ends, os.dup(master)) if has_input else None
+    stdout = _close_with(node_ends, os.dup(master))
+    return NodeStreamEnds(stdin=stdin, stdout=stdout, master=master), ChildStreams(slave, slave, slave)
+
+
+def _open_pipes(
+    child_ends: ExitStack, node_ends: ExitStack, *, stdin: bool, stdout: bool, stderr: bool
+) -> tuple[NodeStreamEnds, ChildStreams]:
+    """A new pipe for each requested stream; the stacks are as for `_open_terminal`. Raises OSError."""
+    no_pipe = subprocess.DEVNULL
+    child_stdin, node_stdin = _open_pipe(child_ends, node_ends) if stdin else (no_pipe, None)
+    node_stdout, child_stdout = _open_pipe(node_ends, child_ends) if stdout else (None, no_pipe)
+    node_stderr, child_stderr = _open_pipe(node_ends, child_ends) if stderr else (None, no_pipe)
+    ends = NodeStreamEnds(stdin=node_stdin, stdout=node_stdout, stderr=node_stderr)
+    return ends, ChildStreams(child_stdin, child_stdout, child_stderr)
+
+
+def _open_pipe(reader_owner: ExitStack, writer_owner: ExitStack) -> tuple[int, int]:
+    """The ends of a new pipe for reading and for writing, each closed by its owner. Raises OSError."""
+    reader, writer = os.pipe()
+    return _close_with(reader_owner, reader), _close_with(writer_owner, writer)
+
+
+def _close_with(owner: ExitStack, descriptor: int) -> int:
+    """Let `owner` close the descriptor; returns the descriptor."""
+    owner.callback(os.close, descriptor)
+    return descriptor
 
 
 def resize(master: int, columns: int, rows: int) -> None:

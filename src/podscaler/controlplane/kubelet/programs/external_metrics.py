@@ -79,25 +79,25 @@ class ExternalMetricsServer:
                 case ["healthz"] | ["readyz"]:
                     return WebResponse("ok")
                 case ["apis", group, *path_below_group] if group == GROUP:
-                    return self._read(path_below_group, request.form)
+                    return self._respond_with_api(path_below_group, request.form)
                 case ["create" | "set" | "fail" as action]:
-                    return self._change(action, "", request.form)
+                    return self._change_metric(action, "", request.form)
                 case ["create" | "set" | "fail" as action, metric_name, *_]:
-                    return self._change(action, metric_name, request.form)
+                    return self._change_metric(action, metric_name, request.form)
             return error_response("404 page not found", 404)
 
-    def _read(self, path: list[str], form: Mapping[str, str]) -> WebResponse:
+    def _respond_with_api(self, path: list[str], form: Mapping[str, str]) -> WebResponse:
         """The response of the metrics API; `path` are the parts of the path below its group."""
         match path:
             case []:
-                return _json(_API_GROUP)
+                return _json_response(_API_GROUP)
             case ["v1beta1"]:
-                return _json(_RESOURCES)
+                return _json_response(_RESOURCES)
             case ["v1beta1", "namespaces", _, name, *_]:
-                return self._values(name, parse_labels(form.get("labelSelector", "")))
+                return self._metric_values(name, parse_labels(form.get("labelSelector", "")))
         return error_response("404 page not found", 404)
 
-    def _values(self, name: str, labels: Mapping[str, str]) -> WebResponse:
+    def _metric_values(self, name: str, labels: Mapping[str, str]) -> WebResponse:
         """The values of the metrics with that name, and with at least these labels."""
         matching = [
             metric for metric in self._metrics if metric.name == name and labels.items() <= metric.labels.items()
@@ -113,9 +113,11 @@ class ExternalMetricsServer:
             {"metricName": name, "metricLabels": metric.labels or None, "timestamp": now, "value": str(metric.value)}
             for metric in matching
         ]
-        return _json({"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items})
+        return _json_response(
+            {"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items}
+        )
 
-    def _change(self, action: str, name: str, form: Mapping[str, str]) -> WebResponse:
+    def _change_metric(self, action: str, name: str, form: Mapping[str, str]) -> WebResponse:
         """Create a metric, set its value, or let it fail.
 
         Args:
@@ -127,20 +129,20 @@ class ExternalMetricsServer:
         labels = parse_labels(form.get("labels", ""))
         served = next((metric for metric in self._metrics if metric.name == name and metric.labels == labels), None)
         if action == "fail":
-            return self._fail(served, name, form.get("fail", ""))
+            return self._set_failing(served, name, form.get("fail", ""))
         if not form.get("value"):
             return error_response("value param required", 400)
         value = parse_int(form["value"])
         if value is None:
             return error_response("value param must be an integer", 400)
         if action == "create":
-            return self._create(ServedMetric(name, labels, value, form.get("fail") == "true"), served)
+            return self._create_metric(ServedMetric(name, labels, value, form.get("fail") == "true"), served)
         if served is None:
             return error_response(f"metric {_metric_key(name, labels)} not found", 404)
         served.value = value
-        return _json({"status": "success", "metric": name, "value": value})
+        return _json_response({"status": "success", "metric": name, "value": value})
 
-    def _fail(self, served: ServedMetric | None, name: str, failing: str) -> WebResponse:
+    def _set_failing(self, served: ServedMetric | None, name: str, failing: str) -> WebResponse:
         """Let requests for a metric fail, or no longer.
 
         Args:
@@ -152,9 +154,9 @@ class ExternalMetricsServer:
         if served is None:
             return error_response(f"metric {name} not found", 404)
         served.is_failing = failing == "true"
-        return _json({"status": "success", "metric": name, "labels": served.labels, "failing": failing})
+        return _json_response({"status": "success", "metric": name, "labels": served.labels, "failing": failing})
 
-    def _create(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
+    def _create_metric(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
         """Add a metric in place of `former`, the one with the same name and labels (None: there is none)."""
         if former is not None:
             self._metrics.remove(former)
@@ -162,7 +164,7 @@ class ExternalMetricsServer:
             return error_response(f"there are {METRICS_MAX} metrics already", 507)
         self._metrics.append(metric)
         created = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.is_failing}
-        return _json({"status": "created", **created}, 201)
+        return _json_response({"status": "created", **created}, 201)
 
 
 def _metric_key(name: str, labels: Mapping[str, str]) -> str:
@@ -175,7 +177,7 @@ def _go_map(labels: Mapping[str, str]) -> str:
     return f"map[{' '.join(f'{name}:{labels[name]}' for name in sorted(labels))}]"
 
 
-def _json(body: Any, status: int = 200) -> WebResponse:
+def _json_response(body: Any, status: int = 200) -> WebResponse:
     return WebResponse(f"{json.dumps(body)}\n", status, {"Content-Type": "application/json"})
 
 

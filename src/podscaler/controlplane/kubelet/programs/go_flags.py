@@ -1,7 +1,7 @@
 """Reads command lines, numbers and durations as Go programs do, for the test programs of the built-in images.
 
-The programs that `agnhost` runs have an ArgumentParser each; the servers read numbers and durations in requests
-with `parse_int` and `parse_duration`.
+The programs that `agnhost` runs have an ArgumentParser each; the servers read numbers and durations in requests with
+`parse_int` and `parse_duration`. A new type of flags: a case in `ArgumentParser.add_flag`.
 
 Source: Go's package flag (`-port=80`, `--port=80`, `--port 80`, `--http`, `--http=false`).
 """

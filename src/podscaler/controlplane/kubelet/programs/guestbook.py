@@ -68,23 +68,28 @@ class Guestbook:
 
     def respond(self, request: WebRequest) -> WebResponse:
         """The response to a request. A new path: an entry of `endpoints`."""
-        endpoints = {"/register": self._register, "/get": self._get, "/set": self._set, "/guestbook": self._forward}
+        endpoints = {
+            "/register": self._add_replica,
+            "/get": self._get_text,
+            "/set": self._set_text,
+            "/guestbook": self._forward_command,
+        }
         endpoint = endpoints.get(request.path)
         return endpoint(request.form) if endpoint else error_response("404 page not found", 404)
 
-    def _register(self, form: Mapping[str, str]) -> WebResponse:
+    def _add_replica(self, form: Mapping[str, str]) -> WebResponse:
         """Add a replica; the response has all texts."""
         with self._lock:
             self._replicas.append(form.get("host", ""))
-            return _json({"data": self._texts})
+            return _json_response({"data": self._texts})
 
-    def _get(self, form: Mapping[str, str]) -> WebResponse:
+    def _get_text(self, form: Mapping[str, str]) -> WebResponse:
         """The text of a key, or all texts without one."""
         key = form.get("key", "")
         with self._lock:
-            return _json({"data": self._texts.get(key, "") if key else self._texts})
+            return _json_response({"data": self._texts.get(key, "") if key else self._texts})
 
-    def _set(self, form: Mapping[str, str]) -> WebResponse:
+    def _set_text(self, form: Mapping[str, str]) -> WebResponse:
         """Store a text and send it to all replicas; 417 at the first one that cannot be reached."""
         key, value = form.get("key", ""), form.get("value", "")
         if not key:
@@ -97,9 +102,9 @@ class Guestbook:
                 self._send(replica, "/set", {"key": key, "value": value})
             except (OSError, http.client.HTTPException) as failure:
                 return error_response(f"encountered error while propagating to replica '{replica}': {failure}", 417)
-        return _json({"message": "Updated"})
+        return _json_response({"message": "Updated"})
 
-    def _forward(self, form: Mapping[str, str]) -> WebResponse:
+    def _forward_command(self, form: Mapping[str, str]) -> WebResponse:
         """Send a command of the frontend on to the Service of SERVICES that carries it out."""
         command = form.get("cmd", "").lower()
         if command not in SERVICES:
@@ -113,7 +118,7 @@ class Guestbook:
             return error_response(f"encountered error: {failure}", 417)
 
 
-def _json(body: Mapping[str, object]) -> WebResponse:
+def _json_response(body: Mapping[str, object]) -> WebResponse:
     return WebResponse(json.dumps(body, separators=(",", ":")))
 
 

@@ -104,14 +104,14 @@ def main() -> int:
     """
     LoadHandler.iterations = int(os.environ.get("ITERATIONS", LoadHandler.iterations))
     host = os.environ.get("LISTEN_ADDRESS") or os.environ.get("POD_IP", "127.0.0.1")
-    address = (host, int(os.environ.get("PORT", "80")))
+    port = int(os.environ.get("PORT", "80"))
     try:
-        server = ExampleServer(address, LoadHandler)
+        server = ExampleServer((host, port), LoadHandler)
     except OSError as error:
-        print(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}", file=sys.stderr, flush=True)
+        print(f"cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr, flush=True)
         return 1
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=drain, args=(server,)).start())
-    print(f"listening on {address[0]}:{address[1]}", flush=True)
+    print(f"listening on {host}:{port}", flush=True)
     server.serve_forever(poll_interval=0.1)
     return 0
 

@@ -1,7 +1,8 @@
 """`agnhost test-service-account-issuer-discovery`: verifies a token by the OpenID documents of its issuer.
 
 `programs.agnhost` calls `main`. It trusts the authority of the cluster alone, and presents the token of the pod's
-ServiceAccount. PyJWT is imported from the site-packages of podscaler, without which the other programs here start.
+ServiceAccount. PyJWT is imported from the site-packages of podscaler, without which the other programs here start. A
+new check: `verified_claims`.
 
 Source: test/images/agnhost/openidmetadata of Kubernetes v1.37 (flags, order of the checks).
 Differs: documents outside of the cluster are not tried.

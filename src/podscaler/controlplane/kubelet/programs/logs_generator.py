@@ -54,7 +54,7 @@ def main(args: Sequence[str]) -> int:
     parser.add_argument("-t", "--log-lines-total", type=int, default=0)
     parser.add_argument("-d", "--run-duration", default="0")
     options = parser.parse_args(args)
-    duration_s = parse_duration(options.run_duration) or 0
+    duration_s = parse_duration(options.run_duration) or 0  # one that is not valid is rejected below, as 0 is
     if options.log_lines_total <= 0:
         print(f"Invalid total number of lines: {options.log_lines_total}", file=sys.stderr)
         return INVALID_FLAG_STATUS

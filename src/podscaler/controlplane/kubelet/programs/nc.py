@@ -3,7 +3,7 @@
 `kubelet.launching.images` writes a script that runs it. It imports the standard library only. Standard input is sent,
 and received bytes are printed, until both ends are closed or nothing arrives for `-w` seconds. `-z` connects only, `-u`
 is UDP, `-v` reports the connection on standard error; `-t` has no effect. The exit status is 1 where the connection
-fails.
+fails. A new option: a letter of `getopt` in `main`.
 
 Source: the usage texts of busybox' and OpenBSD's nc.
 """
@@ -16,6 +16,7 @@ import sys
 
 USAGE = "usage: nc [-tuvz] [-w SECONDS] HOST PORT"
 READ_BYTES = 65_536
+_STDIN = 0
 
 
 def exchange(connection: socket.socket, timeout_s: float | None) -> None:
@@ -25,7 +26,7 @@ def exchange(connection: socket.socket, timeout_s: float | None) -> None:
     """
     with selectors.SelectSelector() as selector:  # epoll refuses files as standard input
         selector.register(connection, selectors.EVENT_READ)
-        selector.register(0, selectors.EVENT_READ)
+        selector.register(_STDIN, selectors.EVENT_READ)
         while ready := selector.select(timeout_s):
             for key, _ in ready:
                 if key.fileobj is connection:
@@ -34,10 +35,10 @@ def exchange(connection: socket.socket, timeout_s: float | None) -> None:
                         return
                     sys.stdout.buffer.write(received)
                     sys.stdout.buffer.flush()
-                elif input_bytes := os.read(0, READ_BYTES):
+                elif input_bytes := os.read(_STDIN, READ_BYTES):
                     connection.sendall(input_bytes)
                 else:
-                    selector.unregister(0)
+                    selector.unregister(_STDIN)
                     if connection.type == socket.SOCK_STREAM:
                         connection.shutdown(socket.SHUT_WR)
 

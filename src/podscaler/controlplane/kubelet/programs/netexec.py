@@ -123,14 +123,15 @@ class Netexec:
 
     def _exit_after(self, request: WebRequest) -> WebResponse:
         """Exit with the status `code` after `wait`: before the response, or after it with any `timeout`."""
-        code, delays_s = request.form.get("code", ""), {"timeout": 0.0, "wait": 0.0}
-        for name in delays_s:
-            if duration := request.form.get(name, ""):
-                delay_s = parse_duration(duration)
-                if delay_s is None:
-                    message = f"argument '{name}' must be a valid golang duration or empty, got \"{duration}\"\n"
-                    return WebResponse(message)
-                delays_s[name] = delay_s
+        delays_s: dict[str, float] = {}
+        for name in ("timeout", "wait"):
+            duration = request.form.get(name) or "0"
+            delay_s = parse_duration(duration)
+            if delay_s is None:
+                message = f"argument '{name}' must be a valid golang duration or empty, got \"{duration}\"\n"
+                return WebResponse(message)
+            delays_s[name] = delay_s
+        code = request.form.get("code", "")
         status = parse_int(code) if code else 0
         if status is None:
             return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
@@ -278,7 +279,8 @@ def datagram_response(datagram: str, client: tuple[str, int], port: int) -> str 
         case "hostname":
             return host_name()
         case "clientip":
-            return f"{client[0]}:{client[1]}"
+            host, client_port = client
+            return f"{host}:{client_port}"
         case "serverport":
             return str(port)
         case "echo":

@@ -41,12 +41,12 @@ def consume_cpu(millicores: int, duration_s: int) -> None:
     started_s = time.monotonic()
     while (elapsed_s := time.monotonic() - started_s) < duration_s:
         if time.process_time() < elapsed_s * millicores / _MILLI_PER_CORE:
-            _burn(BURST_S)
+            _burn_cpu(BURST_S)
         else:
             time.sleep(PAUSE_S)
 
 
-def _burn(cpu_s: float) -> None:
+def _burn_cpu(cpu_s: float) -> None:
     """Use `cpu_s` seconds of CPU time."""
     end_s = time.process_time() + cpu_s
     while time.process_time() < end_s:
@@ -107,8 +107,8 @@ class BumpedMetrics:
         with self._lock:
             if name not in self._values and len(self._values) >= METRICS_MAX:
                 return False
-            self._add(name, delta)
-        timer = threading.Timer(duration_s, self._expire, (name, delta))
+            self._add_delta(name, delta)
+        timer = threading.Timer(duration_s, self._expire_delta, (name, delta))
         timer.daemon = True
         timer.start()
         return True
@@ -121,11 +121,11 @@ class BumpedMetrics:
                 for name, value in self._values.items()
             )
 
-    def _expire(self, name: str, delta: float) -> None:
+    def _expire_delta(self, name: str, delta: float) -> None:
         with self._lock:
-            self._add(name, -delta)
+            self._add_delta(name, -delta)
 
-    def _add(self, name: str, delta: float) -> None:
+    def _add_delta(self, name: str, delta: float) -> None:
         self._values[name] = self._values.get(name, 0.0) + delta
 
 
@@ -144,16 +144,16 @@ class ResourceConsumer:
             return error_response("Bad request. Not a POST request", 400)
         match request.path:
             case "/ConsumeCPU":
-                return self._consume(request, "millicores")
+                return self._start_consumer(request, "millicores")
             case "/ConsumeMem":
-                return self._consume(request, "megabytes")
+                return self._start_consumer(request, "megabytes")
             case "/BumpMetric":
-                return self._bump(request)
+                return self._bump_metric(request)
             case "/GetCurrentStatus":
                 return WebResponse("Warning: not implemented!\nGetCurrentStatus")
         return error_response(f"unknown function: {request.path}", 404)
 
-    def _consume(self, request: WebRequest, parameter: str) -> WebResponse:
+    def _start_consumer(self, request: WebRequest, parameter: str) -> WebResponse:
         """Use an amount of CPU or memory for a duration; `parameter` is `millicores` or `megabytes`."""
         form = request.form
         if lacks_any(form, (parameter, "durationSec")):
@@ -165,7 +165,7 @@ class ResourceConsumer:
             return error_response(f"more than {CONSUMERS_MAX} processes use resources already", 503)
         return WebResponse(f"{request.path[1:]}\n{amount} {parameter}\n{duration_s} durationSec\n")
 
-    def _bump(self, request: WebRequest) -> WebResponse:
+    def _bump_metric(self, request: WebRequest) -> WebResponse:
         """Add to a custom metric for a duration."""
         form = request.form
         if lacks_any(form, ("metric", "delta", "durationSec")):

@@ -33,6 +33,7 @@ ENDING_S: Final = 60.0
 """How long `serve-hostname` serves after SIGTERM."""
 HEALTHY_S: Final = 10.0
 """How long `liveness` is healthy."""
+LIVENESS_PORT: Final = 8080
 DATAGRAM_BYTES: Final = 16
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 IMAGE_FILE: Final = "localhost.crt"
@@ -136,4 +137,4 @@ def liveness_main(args: Sequence[str]) -> int:
         return WebResponse("ok") if age_s <= HEALTHY_S else WebResponse(f"error: {age_s}", 500)
 
     ArgumentParser(prog="liveness").parse_args(args)
-    return serve(respond, 8080)
+    return serve(respond, LIVENESS_PORT)

@@ -1,7 +1,8 @@
 """A small HTTP server for the test programs of the built-in images.
 
 `netexec`, `resource_consumer` and the other servers of `kubelet.programs` define a function from request to response,
-and call `serve`; `hpa_example` has a server of its own, as it drains requests.
+and call `serve`; `hpa_example` has a server of its own, as it drains requests. A new fact about requests: a field of
+`WebRequest`, set in `_make_request`.
 
 Each connection has a thread of its own; at most REQUESTS_AT_ONCE requests are processed at a time. Request bodies above
 BODY_BYTES_MAX get status 413. SIGTERM ends the process at once, by Python's default, as it ends a Go program.
@@ -139,15 +140,15 @@ class _Handler(BaseHTTPRequestHandler):
             body = self._read_body()
         except ValueError:
             self.close_connection = True
-            self._send(error_response("invalid body", 400))
+            self._send_response(error_response("invalid body", 400))
             return
         if body is None:
             self.close_connection = True
-            self._send(error_response("request body too large", 413))
+            self._send_response(error_response("request body too large", 413))
             return
         with self.slots:
             response = type(self).respond(self._make_request(body))
-        self._send(response)
+        self._send_response(response)
         if response.on_sent is not None:
             self.wfile.flush()
             response.on_sent()
@@ -184,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         host, port = self.client_address[:2]
         return WebRequest(self.command, url.path, url.query, form, self.headers, body, (str(host), int(port)))
 
-    def _send(self, response: WebResponse) -> None:
+    def _send_response(self, response: WebResponse) -> None:
         """Send a response, without its body for HEAD."""
         content = response.text.encode()
         self.send_response(response.status)

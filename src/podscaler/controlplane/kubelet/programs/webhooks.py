@@ -33,7 +33,7 @@ def _deny(**status: str) -> Object:
     return {"allowed": False, "status": status}
 
 
-def _add(path: str, value: Any) -> Object:
+def _allow_and_add(path: str, value: Any) -> Object:
     """The response that allows a request, and adds a value at a JSON pointer of the object."""
     operations = json.dumps([{"op": "add", "path": path, "value": value}])
     return {**ALLOWED, "patchType": "JSONPatch", "patch": base64.b64encode(operations.encode()).decode()}
@@ -54,8 +54,8 @@ def _add_label(request: Object) -> Object:
     """Add the label `added-label` to the object, unless it has it."""
     labels = request["object"]["metadata"].get("labels")
     if not labels:
-        return _add("/metadata/labels", {"added-label": "yes"})
-    return ALLOWED if labels.get("added-label") == "yes" else _add("/metadata/labels/added-label", "yes")
+        return _allow_and_add("/metadata/labels", {"added-label": "yes"})
+    return ALLOWED if labels.get("added-label") == "yes" else _allow_and_add("/metadata/labels/added-label", "yes")
 
 
 def _admit_pod(request: Object) -> Object:
@@ -83,7 +83,7 @@ def _add_init_container(request: Object) -> Object:
     present_names = [container["name"] for container in pod["spec"].get("initContainers") or ()]
     if pod["metadata"].get("name") != "webhook-to-be-mutated" or name in present_names:
         return ALLOWED
-    return _add("/spec/initContainers", [{"image": "webhook-added-image", "name": name, "resources": {}}])
+    return _allow_and_add("/spec/initContainers", [{"image": "webhook-added-image", "name": name, "resources": {}}])
 
 
 def _admit_data(noun: str, unwanted: str, request: Object) -> Object:
@@ -106,8 +106,8 @@ def _add_stage(request: Object) -> Object:
     """Add stage 1 to data that asks for it, and stage 2 to data with stage 1: the test calls two webhooks in a row."""
     data = request["object"].get("data") or {}
     if data.get("mutation-stage-1") == "yes":
-        return _add("/data/mutation-stage-2", "yes")
-    return _add("/data/mutation-stage-1", "yes") if data.get("mutation-start") == "yes" else ALLOWED
+        return _allow_and_add("/data/mutation-stage-2", "yes")
+    return _allow_and_add("/data/mutation-stage-1", "yes") if data.get("mutation-start") == "yes" else ALLOWED
 
 
 def _admit_definition(request: Object) -> Object:
@@ -131,7 +131,7 @@ def _convert_object(custom_object: Object, version: str) -> Object:
     return converted
 
 
-def _convert(request: Object) -> Object:
+def _convert_objects(request: Object) -> Object:
     """The response to a ConversionReview, with all objects converted or with a failure."""
     version = request["desiredAPIVersion"]
     try:
@@ -153,7 +153,7 @@ REVIEW_FUNCTIONS: Final[Mapping[str, ReviewFunction]] = {
     "/custom-resource": partial(_admit_data, "custom resource", "data"),
     "/mutating-custom-resource": _add_stage,
     "/crd": _admit_definition,
-    "/crdconvert": _convert,
+    "/crdconvert": _convert_objects,
 }
 
 

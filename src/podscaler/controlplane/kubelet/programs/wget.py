@@ -2,7 +2,8 @@
 
 `kubelet.launching.images` writes a script that runs it. It imports the standard library only. The content goes to a
 file named after the end of the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`,
-`-S` and `-c` are accepted and have no effect. The exit status is 1 if a URL cannot be fetched.
+`-S` and `-c` are accepted and have no effect. The exit status is 1 if a URL cannot be fetched. A new option: an
+argument of `getopt` in `main`, and its effect in `fetch`.
 
 Source: busybox' usage text of wget.
 """

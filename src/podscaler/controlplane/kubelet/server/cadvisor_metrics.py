@@ -3,8 +3,12 @@
 `podscaler.cli.up.machine` adds the page to those of the `NodeServer`, which renders it for each scrape; dashboards and
 `podscaler backtest` on a Prometheus read such series.
 
-A new metric of usage: an entry of _MEMORY_HELP or in `_usage_families`; a new limit: an entry of _LIMIT_HELP and in
-`_limits`.
+Readings of usage have the timestamp of the reading. All other samples (`has_time=False`) are no readings: starts,
+limits, the size of the machine, the version and the error of the scrape.
+
+A new metric of every cgroup: a family in `_usage_families`; one that also is the resident memory: an entry of
+_MEMORY_HELP. A new limit: an entry of _LIMIT_HELP, and its value in `_limit_values`. A family of the machine alone:
+`_machine_families`.
 
 Source: cAdvisor 0.60's Prometheus collector with the labels of the kubelet in Kubernetes v1.37 (container, id, image,
 name, namespace, pod). The row of a pod has an empty `container`, the row of the machine the id `/`.
@@ -30,39 +34,46 @@ from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapsh
 
 PATH: Final = "/metrics/cadvisor"
 CPU_PERIOD_US: Final = 100_000
+"""The period that a CPU quota refers to, as kubelet sets it."""
 MILLI_PER_CORE: Final = 1000
 SHARES_PER_CORE: Final = 1024
 SHARES_MIN: Final = 2
-"""CPU shares as kubelet computes them from requests."""
+"""The CPU shares of a container without a request, as kubelet computes them; it is the least that Linux takes."""
 
 Object = Mapping[str, Any]
 """A core/v1 Pod or Container as JSON."""
+_Families = dict[str, tuple[MetricFamily, list[MetricSample]]]
+"""Name of a metric -> its family and samples."""
+
 _MEMORY_HELP: Final = {
     "container_memory_rss": "Size of RSS in bytes.",
     "container_memory_usage_bytes": "Current memory usage in bytes, "
     "including all memory regardless of when it was accessed",
     "container_memory_working_set_bytes": "Current working set in bytes.",
 }
+"""The names under which resident memory is reported, with their help texts."""
 _LIMIT_HELP: Final = {
     "container_spec_cpu_period": "CPU period of the container.",
     "container_spec_cpu_quota": "CPU quota of the container.",
     "container_spec_cpu_shares": "CPU share of the container.",
     "container_spec_memory_limit_bytes": "Memory limit for the container.",
 }
+"""The metrics that `_limit_values` computes from the spec of a container, with their help texts."""
 
 
 class _Row(NamedTuple):
-    """The usage of a cgroup: of a container, a pod or the machine.
+    """One cgroup: that of the machine, a pod or a container.
 
     Attributes:
-        container: the core/v1 Container; empty for pods, the machine, and a container whose pod is not known.
         labels: all labels of its samples, in cAdvisor's order.
-        started_ns: nanoseconds since the epoch; 0: unknown.
+        usage: its CPU time and memory.
+        spec: the core/v1 Container; empty for the machine, a pod, and a container whose pod is not known.
+        started_ns: nanoseconds since the epoch.
     """
 
     labels: dict[str, str]
     usage: UsageTotal | PodTotal
-    container: Object
+    spec: Object
     started_ns: int
 
 
@@ -83,102 +94,99 @@ def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
 
     Before the first reading (a snapshot of None) there are only the error of the scrape and the version.
     """
-    families = {"container_scrape_error": _scrape_error(snapshot), "cadvisor_version_info": _version()}
+    families = _scrape_error_family(snapshot) | _version_family()
     if snapshot is not None:
         rows = list(_rows(snapshot, {pod["metadata"]["uid"]: pod for pod in pods}))
-        families |= _usage_families(snapshot, rows) | _limit_families(rows) | _machine_families()
+        families |= _usage_families(snapshot, rows) | _start_family(rows) | _limit_families(rows) | _machine_families()
     ordered = [families[name] for name in sorted(families)]
     return metrics_text.render(ordered, None if snapshot is None else snapshot.at_ns)
 
 
-_Families = dict[str, tuple[MetricFamily, list[MetricSample]]]
-"""Name of a metric -> its family and samples."""
+def _gauge_family(name: str, help_text: str, samples: list[MetricSample]) -> _Families:
+    """The family of one gauge."""
+    return {name: (MetricFamily(name, help_text, "gauge"), samples)}
 
 
 def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
-    """CPU, memory and the time of the measurement, for each container."""
+    """CPU time, memory and the time of the reading, for each row."""
     cpu = "container_cpu_usage_seconds_total"
-    cpu_samples = [_cpu_sample(row) for row in rows]
-    families = {cpu: (MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter"), cpu_samples)}
+    cpu_family = MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter")
+    families: _Families = {cpu: (cpu_family, [_cpu_sample(row) for row in rows])}
     for name, help_text in _MEMORY_HELP.items():
-        samples = [MetricSample(row.labels, row.usage.memory_bytes) for row in rows]
-        families[name] = (MetricFamily(name, help_text, "gauge"), samples)
-    last_seen = "container_last_seen"
-    help_text = "Last time a container was seen by the exporter"
+        families |= _gauge_family(name, help_text, [MetricSample(row.labels, row.usage.memory_bytes) for row in rows])
     last_seen_samples = [MetricSample(row.labels, snapshot.at_ns // NANOSECONDS) for row in rows]
-    families[last_seen] = (MetricFamily(last_seen, help_text, "gauge"), last_seen_samples)
-    return families
+    return families | _gauge_family(
+        "container_last_seen", "Last time a container was seen by the exporter", last_seen_samples
+    )
+
+
+def _start_family(rows: Sequence[_Row]) -> _Families:
+    """The start time of each row; for the machine, that is when it booted."""
+    samples = [MetricSample(row.labels, row.started_ns // NANOSECONDS, has_time=False) for row in rows]
+    return _gauge_family(
+        "container_start_time_seconds", "Start time of the container since unix epoch in seconds.", samples
+    )
 
 
 def _limit_families(rows: Sequence[_Row]) -> _Families:
-    """The start times and the limits of containers."""
-    start, help_text = "container_start_time_seconds", "Start time of the container since unix epoch in seconds."
-    start_samples = [
-        MetricSample(row.labels, row.started_ns // NANOSECONDS, has_time=False) for row in rows if row.started_ns
-    ]
-    families = {start: (MetricFamily(start, help_text, "gauge"), start_samples)}
-    labels_and_limits = [(row.labels, _limits(row.container)) for row in rows if row.container]
+    """The limits of the containers whose specs are known."""
+    labels_and_limits = [(row.labels, _limit_values(row.spec)) for row in rows if row.spec]
+    families: _Families = {}
     for name, help_text in _LIMIT_HELP.items():
         samples = [
             MetricSample(labels, limits[name], has_time=False) for labels, limits in labels_and_limits if name in limits
         ]
-        families[name] = (MetricFamily(name, help_text, "gauge"), samples)
+        families |= _gauge_family(name, help_text, samples)
     return families
 
 
 def _machine_families() -> _Families:
     """The cores and the memory of the machine."""
-    cores, memory = "machine_cpu_cores", "machine_memory_bytes"
-    return {
-        cores: (
-            MetricFamily(cores, "Number of logical CPU cores.", "gauge"),
-            [MetricSample({}, os.cpu_count() or 1, has_time=False)],
-        ),
-        memory: (
-            MetricFamily(memory, "Amount of memory installed on the machine.", "gauge"),
-            [MetricSample({}, psutil.virtual_memory().total, has_time=False)],
-        ),
-    }
+    cores = MetricSample({}, os.cpu_count() or 1, has_time=False)
+    memory = MetricSample({}, psutil.virtual_memory().total, has_time=False)
+    return _gauge_family("machine_cpu_cores", "Number of logical CPU cores.", [cores]) | _gauge_family(
+        "machine_memory_bytes", "Amount of memory installed on the machine.", [memory]
+    )
 
 
-def _scrape_error(snapshot: UsageSnapshot | None) -> tuple[MetricFamily, list[MetricSample]]:
+def _scrape_error_family(snapshot: UsageSnapshot | None) -> _Families:
     """The family that is 1 before the first reading, then 0."""
     help_text = "1 if there was an error while getting container metrics, 0 otherwise"
-    return MetricFamily("container_scrape_error", help_text, "gauge"), [
-        MetricSample({}, float(snapshot is None), has_time=False)
-    ]
+    return _gauge_family(
+        "container_scrape_error", help_text, [MetricSample({}, float(snapshot is None), has_time=False)]
+    )
 
 
-def _version() -> tuple[MetricFamily, list[MetricSample]]:
+def _version_family() -> _Families:
     """The family with the versions of podscaler and of the kernel as labels."""
     help_text = "A metric with a constant '1' value labeled by kernel version and cadvisor version."
     labels = {"cadvisorVersion": f"podscaler-{__version__}", "kernelVersion": os.uname().release}
-    return MetricFamily("cadvisor_version_info", help_text, "gauge"), [MetricSample(labels, 1, has_time=False)]
+    return _gauge_family("cadvisor_version_info", help_text, [MetricSample(labels, 1, has_time=False)])
 
 
 def _cpu_sample(row: _Row) -> MetricSample:
-    """The CPU time of a row, with cAdvisor's label `cpu` after `container`."""
-    labels = {"container": row.labels["container"], "cpu": "total", **row.labels}
+    """The CPU time of a row, with cAdvisor's label `cpu` after `container`, as labels are in alphabetical order."""
+    labels = dict(sorted({**row.labels, "cpu": "total"}.items()))
     return MetricSample(labels, row.usage.cpu_ns / NANOSECONDS)
 
 
 def _rows(snapshot: UsageSnapshot, pods_by_uid: Mapping[str, Object]) -> Iterator[_Row]:
-    """The machine, then each pod with its containers, of which it has one at least."""
-    yield _Row(_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
+    """The machine, then each pod with its containers; a pod of a snapshot has one at least."""
+    yield _Row(_row_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
     for pod in snapshot.pods:
         pod_cgroup = f"/kubepods/pod{pod.uid}"
         pod_labels = {"namespace": pod.namespace, "pod": pod.name}
-        pod_started_ns = min(total.started_ns for total in pod.containers.values())
-        yield _Row(_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
+        pod_started_ns = min(container.started_ns for container in pod.containers.values())
+        yield _Row(_row_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
         specs, container_ids = _specs_and_ids(pods_by_uid.get(pod.uid, {}))
         for name, total in pod.containers.items():
             spec, container_id = specs.get(name, {}), container_ids.get(name, "")
             own_labels = {"container": name, "image": spec.get("image", ""), "name": container_id}
-            labels = _labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
+            labels = _row_labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
             yield _Row(labels, total, spec, total.started_ns)
 
 
-def _labels(cgroup: str) -> dict[str, str]:
+def _row_labels(cgroup: str) -> dict[str, str]:
     """All labels of a row in order, empty but for the id, which is the path of its cgroup."""
     return {"container": "", "id": cgroup, "image": "", "name": "", "namespace": "", "pod": ""}
 
@@ -197,11 +205,14 @@ def _specs_and_ids(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
     return specs, container_ids
 
 
-def _limits(container: Object) -> dict[str, int]:
-    """The values of the metrics in _LIMIT_HELP for a core/v1 Container; without a CPU limit there is no quota."""
+def _limit_values(container: Object) -> dict[str, int]:
+    """The values of the metrics in _LIMIT_HELP for a core/v1 Container.
+
+    Without a CPU limit there is no quota; without a memory limit that is 0, as cAdvisor reports it.
+    """
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
-    requests = {**limits, **(resources.get("requests") or {})}
+    requests = {**limits, **(resources.get("requests") or {})}  # the API server sets absent requests to the limits
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
     values = {
         "container_spec_cpu_period": CPU_PERIOD_US,

@@ -1,7 +1,7 @@
-"""Renders metric families in Prometheus' text format with optional timestamps, in the order of a kubelet's pages.
+"""Renders metric families in Prometheus' text format, with the timestamp of the readings where a sample has one.
 
 `kubelet.server.resource_metrics` and `cadvisor_metrics` call `render`; `kubelet_pages` uses CONTENT_TYPE. Families
-without samples are left out.
+without samples are left out, as in kubelet. A page orders its families and labels itself.
 
 Source: Prometheus' text-based exposition format, version 0.0.4.
 """
@@ -52,14 +52,14 @@ def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_n
 
 def _sample_line(name: str, sample: MetricSample, at_ns: int | None) -> str:
     """The line of a sample: name{labels} value timestamp in milliseconds."""
-    labels = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
+    labels = ",".join(f'{label}="{_escape_label_value(value)}"' for label, value in sample.labels.items())
     series = f"{name}{{{labels}}}" if labels else name
     timestamp = f" {at_ns // NANOSECONDS_PER_MS}" if at_ns is not None and sample.has_time else ""
     return f"{series} {_format_number(sample.value)}{timestamp}"
 
 
-def _escape(label_value: str) -> str:
-    return label_value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def _escape_label_value(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def _format_number(value: float) -> str:

@@ -5,7 +5,8 @@
 1. The user is that of a client certificate of the cluster's authority, else that of a bearer token (static, or of a
    service account), else system:anonymous.
 2. SUBRESOURCES has the subresources of nodes for a path and all paths below; every other path needs nodes/proxy. The
-   verb is that of the method; other methods, such as HEAD, have none, as in kubelet. RBAC decides.
+   verb is that of the method; other methods, such as HEAD, have none, as in kubelet. RBAC decides. A new path with a
+   subresource of its own is an entry there.
 
 Source: Kubelet authentication/authorization (Kubernetes documentation): `--anonymous-auth`,
 `--authentication-token-webhook`, `--authorization-mode=Webhook`.
@@ -67,7 +68,7 @@ class NodeAccess:
         Args:
             node_name: the name of the Node whose endpoint it is.
         """
-        user = self._user(request)
+        user = self._find_user(request)
         if user is None:
             return AccessRejection(401, "Unauthorized")
         verb, subresources = VERBS.get(request.method, ""), subresources_of(request.path)
@@ -79,7 +80,7 @@ class NodeAccess:
         message = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{names}])\n"
         return AccessRejection(403, message)
 
-    def _user(self, request: web.BaseRequest) -> User | None:
+    def _find_user(self, request: web.BaseRequest) -> User | None:
         """The user of a request; None for a token that is not accepted."""
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         if (user := user_of_certificate(certificate)) is not None:

@@ -18,7 +18,7 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.kubelet.server import metrics_text
 from podscaler.controlplane.kubelet.server.metrics_text import CONTENT_TYPE, MetricFamily, MetricSample
 from podscaler.controlplane.kubelet.server.node_server import NodePage
-from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapshot
+from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapshot, UsageTotal
 
 PATH: Final = "/metrics/resource"
 
@@ -45,14 +45,17 @@ def render(snapshot: UsageSnapshot | None) -> bytes:
 def _families(snapshot: UsageSnapshot | None) -> Iterator[tuple[MetricFamily, list[MetricSample]]]:
     """The families in alphabetical order, as those of a kubelet; before the first reading only the error."""
     pods = snapshot.pods if snapshot is not None else ()
-    yield _family("container_cpu_usage_seconds_total", _CPU, "container"), list(_container_cpu(pods))
-    yield _family("container_memory_working_set_bytes", _MEMORY, "container"), list(_container_memory(pods))
-    yield MetricFamily("container_start_time_seconds", _START, "gauge"), list(_container_starts(pods))
+    yield _family("container_cpu_usage_seconds_total", _CPU, "container"), _container_samples(pods, _cpu_s)
+    yield _family("container_memory_working_set_bytes", _MEMORY, "container"), _container_samples(pods, _memory_bytes)
+    yield (
+        MetricFamily("container_start_time_seconds", _START, "gauge"),
+        _container_samples(pods, _start_s, has_time=False),
+    )
     if snapshot is not None:
         node = snapshot.node
-        yield _family("node_cpu_usage_seconds_total", _CPU, "node"), [MetricSample({}, node.cpu_ns / NANOSECONDS)]
+        yield _family("node_cpu_usage_seconds_total", _CPU, "node"), [MetricSample({}, _cpu_s(node))]
         yield _family("node_memory_working_set_bytes", _MEMORY, "node"), [MetricSample({}, node.memory_bytes)]
-    cpu_samples = [MetricSample(_pod_labels(pod), pod.cpu_ns / NANOSECONDS) for pod in pods]
+    cpu_samples = [MetricSample(_pod_labels(pod), _cpu_s(pod)) for pod in pods]
     yield _family("pod_cpu_usage_seconds_total", _CPU, "pod"), cpu_samples
     memory_samples = [MetricSample(_pod_labels(pod), pod.memory_bytes) for pod in pods]
     yield _family("pod_memory_working_set_bytes", _MEMORY, "pod"), memory_samples
@@ -61,29 +64,32 @@ def _families(snapshot: UsageSnapshot | None) -> Iterator[tuple[MetricFamily, li
 
 
 def _family(name: str, help_template: str, subject: str) -> MetricFamily:
-    """A family whose help names its subject: `container`, `node` or `pod`."""
+    """A family whose help names its subject: `container`, `node` or `pod`. Names of counters end in `_total`."""
     return MetricFamily(name, help_template.format(subject), "counter" if name.endswith("_total") else "gauge")
 
 
-def _container_cpu(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
-    """The CPU time of each container, in seconds."""
-    for pod in pods:
-        for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _pod_labels(pod), total.cpu_ns / NANOSECONDS)
+def _container_samples(
+    pods: tuple[PodTotal, ...], read_value: Callable[[UsageTotal], float], *, has_time: bool = True
+) -> list[MetricSample]:
+    """One sample for each container of the pods, with the value that `read_value` reads from its totals."""
+    return [
+        MetricSample({"container": name} | _pod_labels(pod), read_value(total), has_time)
+        for pod in pods
+        for name, total in pod.containers.items()
+    ]
 
 
-def _container_memory(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
-    """The resident memory of each container, in bytes."""
-    for pod in pods:
-        for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _pod_labels(pod), total.memory_bytes)
+def _cpu_s(total: UsageTotal | PodTotal) -> float:
+    return total.cpu_ns / NANOSECONDS
 
 
-def _container_starts(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
-    """The start time of each container, in seconds since the epoch, without a timestamp."""
-    for pod in pods:
-        for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _pod_labels(pod), total.started_ns / NANOSECONDS, has_time=False)
+def _memory_bytes(total: UsageTotal | PodTotal) -> float:
+    return total.memory_bytes
+
+
+def _start_s(total: UsageTotal) -> float:
+    """The start in seconds since the epoch."""
+    return total.started_ns / NANOSECONDS
 
 
 def _pod_labels(pod: PodTotal) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """/stats/summary of the node: CPU and memory of the node, its pods and their containers as JSON.
 
 `podscaler.cli.up.machine` adds the page to those of the `NodeServer`, which renders it for each request. Heapster read
-it, and other monitoring still does.
+it, and other monitoring still does. A new field of all of them: `_usage_stats`; of pods alone: `_pod_stats`.
 
 Source: the Summary type of the kubelet (k8s.io/kubelet/pkg/apis/stats/v1alpha1), as far as CPU and memory go.
 

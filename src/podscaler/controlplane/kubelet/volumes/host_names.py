@@ -2,7 +2,8 @@
 
     hostname: web, subdomain: shop, in the namespace default      web, web.shop.default.svc.cluster.local
 
-`container_setup` sets the host name, and `name_files` writes both names to the hosts file of the pod's containers.
+`container_setup` sets the host name, and `name_files` writes both names to the hosts file of the pod's containers. A
+new field that changes a name: `short_name`, or `host_name` if only programs see it.
 
 Source: kubelet's GeneratePodHostNameAndDomain and GetNodenameForKernel; Pod API (`hostname`, `subdomain`,
 `hostnameOverride`, `setHostnameAsFQDN`). Differs: a name that is too long is an error of the container, and one of the
@@ -17,9 +18,9 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 
 ZONE: Final = "cluster.local"
 """The domain of the cluster, as `ZONE` of `podscaler.controlplane.network.dns_zone`."""
-LABEL_MAX: Final = 63
+LABEL_CHARACTERS_MAX: Final = 63
 """A longer pod name is cut to a host name of this length."""
-QUALIFIED_NAME_MAX: Final = 64
+QUALIFIED_NAME_CHARACTERS_MAX: Final = 64
 """The longest host name of the Linux kernel."""
 
 
@@ -29,7 +30,7 @@ def short_name(pod: Mapping[str, Any]) -> str:
     if spec.get("hostnameOverride"):
         return str(spec["hostnameOverride"])
     name = str(spec.get("hostname") or pod["metadata"]["name"])
-    return name if len(name) <= LABEL_MAX else name[:LABEL_MAX].rstrip("-.")
+    return name if len(name) <= LABEL_CHARACTERS_MAX else name[:LABEL_CHARACTERS_MAX].rstrip("-.")
 
 
 def qualified_name(pod: Mapping[str, Any]) -> str:
@@ -49,9 +50,9 @@ def host_name(pod: Mapping[str, Any]) -> str:
     if spec.get("hostNetwork"):
         return socket.gethostname()
     qualified = qualified_name(pod) if spec.get("setHostnameAsFQDN") else ""
-    if len(qualified) > QUALIFIED_NAME_MAX:
+    if len(qualified) > QUALIFIED_NAME_CHARACTERS_MAX:
         raise ContainerConfigError(
             f"failed to construct FQDN from pod hostname and cluster domain, FQDN {qualified} is too long "
-            f"({QUALIFIED_NAME_MAX} characters is the max, {len(qualified)} characters requested)"
+            f"({QUALIFIED_NAME_CHARACTERS_MAX} characters is the max, {len(qualified)} characters requested)"
         )
     return qualified or short_name(pod)

@@ -52,14 +52,17 @@ def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine_resolv_conf:
     elif uses_cluster_dns:
         base = {
             "nameserver": [nameserver],
-            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine_resolv_conf)["search"]],
+            "search": [
+                *_cluster_searches(pod["metadata"]["namespace"]),
+                *_parse_resolv_conf(machine_resolv_conf)["search"],
+            ],
             "options": ["ndots:5"],
         }
     elif config:
-        base = _parse(machine_resolv_conf)
+        base = _parse_resolv_conf(machine_resolv_conf)
     else:
         return None
-    return _format(_merge(base, config))
+    return _format_resolv_conf(_with_dns_config(base, config))
 
 
 def _cluster_searches(namespace: str) -> list[str]:
@@ -67,7 +70,7 @@ def _cluster_searches(namespace: str) -> list[str]:
     return [f"{namespace}.svc.{ZONE}", f"svc.{ZONE}", ZONE]
 
 
-def _parse(resolv_conf_text: str) -> ResolverSettings:
+def _parse_resolv_conf(resolv_conf_text: str) -> ResolverSettings:
     """The settings of a resolv.conf; the last `search` and `options` count."""
     settings: ResolverSettings = {"nameserver": [], "search": [], "options": []}
     for line in resolv_conf_text.splitlines():
@@ -79,7 +82,7 @@ def _parse(resolv_conf_text: str) -> ResolverSettings:
     return settings
 
 
-def _merge(base: ResolverSettings, config: Mapping[str, Any]) -> ResolverSettings:
+def _with_dns_config(base: ResolverSettings, config: Mapping[str, Any]) -> ResolverSettings:
     """`base` with the pod's dnsConfig: servers and searches are added, options of the same name replaced.
 
     Args:
@@ -100,7 +103,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def _format(settings: ResolverSettings) -> str:
+def _format_resolv_conf(settings: ResolverSettings) -> str:
     """The text of a resolv.conf with these settings."""
     lines = [f"nameserver {server}" for server in settings["nameserver"]]
     lines += [f"{keyword} {' '.join(settings[keyword])}" for keyword in ("search", "options") if settings[keyword]]

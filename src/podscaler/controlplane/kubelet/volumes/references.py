@@ -101,8 +101,8 @@ def resource_value(
     amounts = (container_spec.get("resources") or {}).get(limits_or_requests) or {}
     fallback = placement.allocatable.get(resource, "0") if limits_or_requests == "limits" else "0"
     try:
-        amount = _fraction(str(amounts.get(resource, fallback)))
-        divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)  # 0 counts as 1, as upstream
+        amount = _exact_amount(str(amounts.get(resource, fallback)))
+        divisor = _exact_amount(str(reference.get("divisor") or "1")) or Fraction(1)  # 0 counts as 1, as upstream
     except QuantityError as error:
         raise ContainerConfigError(str(error)) from error
     rounded_up = -(-amount // divisor)  # floor division of the negative amount
@@ -165,7 +165,7 @@ def _get_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     raise ContainerConfigError(f"container {name} not found")
 
 
-def _fraction(quantity_text: str) -> Fraction:
+def _exact_amount(quantity_text: str) -> Fraction:
     """The value of a quantity such as `500m` or `1Gi`. Raises QuantityError."""
     quantity = Quantity.parse(quantity_text)
     return Fraction(quantity.unscaled) * Fraction(10) ** quantity.scale

@@ -1,7 +1,7 @@
 """The environment variables with the addresses and ports of the Services of a namespace.
 
-`kubelet.pods.container_setup` calls `service_variables` at each start of a container. Pure.
-For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
+`kubelet.pods.container_setup` calls `service_variables` at each start of a container. Pure. A new variable:
+`_variables_of`. For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
 
     REDIS_PRIMARY_SERVICE_HOST=127.7.224.9
     REDIS_PRIMARY_SERVICE_PORT=6379              REDIS_PRIMARY_SERVICE_PORT_TCP_REDIS=6379
@@ -33,7 +33,7 @@ def service_variables(
         address = spec.get("clusterIP")
         is_visible = is_kubernetes or (enable_service_links and meta["namespace"] == namespace)
         if is_visible and address and address != "None":
-            variables |= _of_service(meta["name"], address, _proxy_ports(service))
+            variables |= _variables_of(meta["name"], address, _proxy_ports(service))
     return variables
 
 
@@ -44,7 +44,7 @@ def _proxy_ports(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [{**port, "port": proxy_ports.get(port["port"], port["port"])} for port in service_ports]
 
 
-def _of_service(name: str, address: str, service_ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _variables_of(name: str, address: str, service_ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The variables of one Service, as Docker's links had them; the first port has short names too.
 
     Args:

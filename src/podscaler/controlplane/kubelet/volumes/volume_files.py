@@ -129,7 +129,7 @@ def _projected_files(
     """
     find, issue_token = sources.find, sources.issue_token
     default_mode = {"defaultMode": volume_source.get("defaultMode")}
-    mode = _mode(volume_source.get("defaultMode"), DEFAULT_MODE)
+    mode = _mode_or_default(volume_source.get("defaultMode"), DEFAULT_MODE)
     projected_files: list[VolumeFile] = []
     for projection in volume_source.get("sources") or []:
         if (source := projection.get("configMap")) is not None:
@@ -169,10 +169,10 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
         for trust_bundle in bundles
         for block in clustertrustbundle.pem_blocks(trust_bundle["spec"]["trustBundle"])
     }
-    return VolumeFile(source["path"], b"".join(map(_pem, sorted(certificates))), mode)
+    return VolumeFile(source["path"], b"".join(map(_pem_block, sorted(certificates))), mode)
 
 
-def _pem(certificate: bytes) -> bytes:
+def _pem_block(certificate: bytes) -> bytes:
     """A certificate (DER) as a PEM block."""
     lines = textwrap.wrap(base64.b64encode(certificate).decode(), PEM_LINE_CHARACTERS)
     return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()
@@ -211,14 +211,16 @@ def _key_files(source: Mapping[str, Any], content: Mapping[str, bytes], object_n
 
     Raises ContainerConfigError for a missing key, unless the source is optional.
     """
-    mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
+    mode = _mode_or_default(source.get("defaultMode"), DEFAULT_MODE)
     if not source.get("items"):
         return [VolumeFile(key, content[key], mode) for key in sorted(content)]
     key_files = []
     for key_to_path in source["items"]:
         key = key_to_path["key"]
         if key in content:
-            key_files.append(VolumeFile(key_to_path["path"], content[key], _mode(key_to_path.get("mode"), mode)))
+            key_files.append(
+                VolumeFile(key_to_path["path"], content[key], _mode_or_default(key_to_path.get("mode"), mode))
+            )
         elif not source.get("optional"):
             raise mount_error(f"references non-existent config key: {key} ({object_name})")
     return key_files
@@ -226,12 +228,12 @@ def _key_files(source: Mapping[str, Any], content: Mapping[str, bytes], object_n
 
 def _downward_api_files(source: Mapping[str, Any], pod: Mapping[str, Any], placement: PodPlacement) -> list[VolumeFile]:
     """The files of a downwardAPI volume or projection. Raises ContainerConfigError."""
-    mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
+    mode = _mode_or_default(source.get("defaultMode"), DEFAULT_MODE)
     return [
         VolumeFile(
             downward_file["path"],
             _downward_api_text(downward_file, pod, placement).encode(),
-            _mode(downward_file.get("mode"), mode),
+            _mode_or_default(downward_file.get("mode"), mode),
         )
         for downward_file in source.get("items") or []
     ]
@@ -248,7 +250,7 @@ def _downward_api_text(downward_file: Mapping[str, Any], pod: Mapping[str, Any],
         raise mount_error(error.message) from error
 
 
-def _mode(mode: int | None, default_mode: int) -> int:
+def _mode_or_default(mode: int | None, default_mode: int) -> int:
     return default_mode if mode is None else mode
 
 
@@ -278,7 +280,7 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
     if name in ("", "."):
         raise mount_error(f'"{file.path}" is no path of a file')
     with _ensured_folder(folder, parent_path) as parent:
-        draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
+        draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no other file: paths that begin with `..` are not valid
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

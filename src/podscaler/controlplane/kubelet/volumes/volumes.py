@@ -29,9 +29,9 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile, VolumeSources
 
 _EMPTY_DIR_MODE: Final = 0o777
+# with the set-group-ID bit: new files belong to the group of the folder
 _GROUP_EMPTY_DIR_MODE: Final = 0o2777
 _GROUP_FOLDER_MODE: Final = 0o2775
-"""With the set-group-ID bit: new files belong to the group of the folder."""
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -52,7 +52,9 @@ async def prepare(
 
     Raises ContainerConfigError, OSError.
     """
-    mounted_names = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
+    mounted_names = {
+        mount["name"] for container in _all_containers(pod) for mount in container.get("volumeMounts") or []
+    }
     volume_paths: dict[str, str] = {}
     for volume in pod["spec"].get("volumes") or []:
         name = volume["name"]
@@ -62,8 +64,9 @@ async def prepare(
             volume_paths[name] = await threads.run(_prepare_host_path, host_path)
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
-        files = None if "emptyDir" in volume else volume_files.files(volume, pod, placement, sources)
-        await threads.run(_make_volume, folder, files, _group(pod))
+        is_empty_dir = "emptyDir" in volume
+        files = None if is_empty_dir else volume_files.files(volume, pod, placement, sources)
+        await threads.run(_make_volume, folder, files, _fs_group(pod))
         volume_paths[name] = str(folder)
     return volume_paths
 
@@ -92,7 +95,7 @@ async def refresh(
             continue
         volume_without_tokens, token_paths = _without_tokens(volume)
         files = volume_files.files(volume_without_tokens, pod, placement, sources)
-        await threads.run(volume_files.write_changed, folder, files, kept_paths=token_paths, group=_group(pod))
+        await threads.run(volume_files.write_changed, folder, files, kept_paths=token_paths, group=_fs_group(pod))
 
 
 def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
@@ -107,14 +110,14 @@ def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[
     return {**volume, "projected": {**volume["projected"], "sources": other_projections}}, token_paths
 
 
-def _group(pod: Mapping[str, Any]) -> int | None:
+def _fs_group(pod: Mapping[str, Any]) -> int | None:
     """The numeric group that owns the pod's volumes (fsGroup); None: that of `up`, also where `up` is not root."""
     if os.geteuid() != 0:
         return None
     return (pod["spec"].get("securityContext") or {}).get("fsGroup")
 
 
-def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _all_containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
 
 
@@ -172,6 +175,7 @@ def prepare_mounts(
 
     Raises ContainerConfigError, OSError.
     """
+    # the field of a core/v1 Volume besides its name says of which kind it is
     kinds_by_volume = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
     container_mounts = []
     for volume_mount in container.get("volumeMounts") or []:

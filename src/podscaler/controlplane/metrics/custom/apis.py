@@ -1,7 +1,8 @@
 """Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps and from scraped pods.
 
-`cli.up` passes `MetricValues` to the API server as `registry.providers.MetricApis` and runs `run`. Without ConfigMaps
-and scraped pods both APIs are served, with empty lists.
+`podscaler.cli.up.machine` passes `MetricValues` to the API server as `registry.providers.MetricApis` and runs `run`.
+Without ConfigMaps and scraped pods both APIs are served, with empty lists. A new path: a case in `list_values`; a new
+version: an entry of VERSIONS, and its items in `metric_lists`.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -79,9 +80,10 @@ class MetricValues:
 
     def resources(self, group: str) -> Sequence[MetricResource]:
         """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
-        is_custom = group == CUSTOM
         all_metrics = sorted({*self._index.listed, *self._scraped_metrics()})
-        group_metrics = [(kind, metric) for kind, metric in all_metrics if (kind != OUTSIDE) == is_custom]
+        group_metrics = [
+            (kind, metric) for kind, metric in all_metrics if group == (EXTERNAL if kind == OUTSIDE else CUSTOM)
+        ]
         return [MetricResource(kind, metric, namespaced=kind != NAMESPACES) for kind, metric in group_metrics]
 
     def _scraped_metrics(self) -> Iterable[MetricInDiscovery]:

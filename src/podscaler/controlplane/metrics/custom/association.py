@@ -99,11 +99,11 @@ class PodAssociation:
     def _of_ingress(self, ingress: Object) -> PodNames:
         """The names of the pods behind the Services of an Ingress."""
         namespace = ingress["metadata"]["namespace"]
-        services = (self._registry.find(SERVICES, namespace, name) for name in set(_backends(ingress["spec"])))
+        services = (self._registry.find(SERVICES, namespace, name) for name in set(_backend_services(ingress["spec"])))
         return frozenset().union(*(self._of_service(service) for service in services if service is not None))
 
 
-def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
+def _backend_services(spec: Mapping[str, Any]) -> Iterable[str]:
     """The names of the Services in the backends of an Ingress' spec."""
     rules = spec.get("rules") or []
     paths = (path for rule in rules for path in (rule.get("http") or {}).get("paths") or [])

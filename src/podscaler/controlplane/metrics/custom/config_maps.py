@@ -51,7 +51,7 @@ class ConfigMaps:
     async def run(self) -> None:
         """Watch ConfigMaps until cancelled."""
         async for event in self._registry.watch_renewed("configmaps", on_watch=self._forget_deleted):
-            await self._apply(event)
+            await self._update_metrics(event)
 
     def _forget_deleted(self) -> None:
         """Remove ConfigMaps that were deleted between two watches."""
@@ -64,7 +64,7 @@ class ConfigMaps:
         self._index.put(owner, ())
         self._reported.pop(owner, None)
 
-    async def _apply(self, event: ObjectEvent) -> None:
+    async def _update_metrics(self, event: ObjectEvent) -> None:
         """Read a changed ConfigMap again, or forget it if it has no label any more."""
         metadata = event.object["metadata"]
         owner = (metadata["namespace"], metadata["name"])
@@ -74,7 +74,7 @@ class ConfigMaps:
             return
         series, problems = await self._read_metrics(event.object, api)
         self._index.put(owner, series)
-        self._report(event.object, owner, problems)
+        self._report_new_problems(event.object, owner, problems)
 
     async def _read_metrics(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
         """The series of a ConfigMap, and what is wrong with its other entries."""
@@ -97,7 +97,7 @@ class ConfigMaps:
             problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
         return [series for parsed_entry in parsed_entries for series in parsed_entry.series], problems
 
-    def _report(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
+    def _report_new_problems(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
         """Report the problems that the previous version did not have."""
         new_problems = [problem for problem in problems if problem not in self._reported.get(owner, ())]
         if problems:
@@ -110,7 +110,7 @@ class ConfigMaps:
         for problem in new_problems:
             message = f"{problem.path}: {problem.text}"
             _log.warning("configmap %s/%s: %s", *owner, message)
-            self._events.event(_reference(config_map), "Warning", REASON, message, field_path=problem.path)
+            self._events.event(_event_reference(config_map), "Warning", REASON, message, field_path=problem.path)
 
 
 async def _yield_and_parse(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
@@ -119,6 +119,6 @@ async def _yield_and_parse(key: str, entry_text: str, context: EntryContext) -> 
     return parse_entry(key, entry_text, context)
 
 
-def _reference(config_map: Object) -> dict[str, Any]:
+def _event_reference(config_map: Object) -> dict[str, Any]:
     """The ConfigMap without its data, which may be large and would be kept in the recorder's buffer."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]}

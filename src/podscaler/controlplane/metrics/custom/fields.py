@@ -1,7 +1,7 @@
 """Parses and validates the fields of an entry, the definition of a metric in a ConfigMap; called by `parsing`.
 
 All scalars are the texts that were written in YAML or JSON, so that no number is converted to a float. In each function
-`path` names the field in error messages.
+`path` names the field in error messages. A new type of field: a function here.
 """
 
 from collections.abc import Mapping, Sequence

@@ -44,9 +44,9 @@ class MetricIndex:
         """Replace all series of an owner; an empty sequence removes it."""
         touched_metrics = {_in_discovery(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
         listed_before = touched_metrics & self._series_counts.keys()
-        self._remove(owner)
+        self._remove_series(owner)
         if series:
-            self._add(owner, series)
+            self._add_series(owner, series)
         if touched_metrics & self._series_counts.keys() != listed_before:
             self.generation += 1
 
@@ -61,7 +61,7 @@ class MetricIndex:
         by_owner = self._by_metric.get((namespace, (kind, metric)), {})
         return [series for name in sorted(by_owner) for series in by_owner[name]]
 
-    def _add(self, owner: Owner, series: Sequence[Series]) -> None:
+    def _add_series(self, owner: Owner, series: Sequence[Series]) -> None:
         """Add the series of an owner without any."""
         namespace, name = owner
         self._by_owner[owner] = series
@@ -70,7 +70,7 @@ class MetricIndex:
             self._by_metric.setdefault((namespace, metric), {}).setdefault(name, []).append(one_series)
             self._series_counts[metric] += 1
 
-    def _remove(self, owner: Owner) -> None:
+    def _remove_series(self, owner: Owner) -> None:
         """Remove the series of an owner, if it has any."""
         namespace, name = owner
         for one_series in self._by_owner.pop(owner, ()):

@@ -31,15 +31,15 @@ class DescribableKinds:
         self._by_name.clear()
         for resource in self._resources:
             if resource.stored and (resource.namespaced or resource.key == NAMESPACES):
-                self._add(resource)
+                self._add_names(resource)
 
-    def _add(self, resource: Resource) -> None:
+    def _add_names(self, resource: Resource) -> None:
         """Add all names of a kind: deployment, deployments, deploy, and each of them with the suffix `.apps`."""
         for name in (resource.kind.lower(), resource.singular, resource.plural, *resource.short_names):
             self._by_name.setdefault(name, resource)
             self._by_name.setdefault(f"{name}.{resource.group}", resource)
 
-    def _find(self, name: str) -> Resource | None:
+    def _find_kind(self, name: str) -> Resource | None:
         """The kind of that name; the names are read again if it is unknown, or a custom kind that may have gone."""
         resource = self._by_name.get(name)
         if resource is None or resource.is_custom:
@@ -58,7 +58,7 @@ class DescribableKinds:
             EntryError: the kind does not exist, or the name is missing.
         """
         kind, _, name = reference.partition("/")
-        resource = self._find(kind.lower())
+        resource = self._find_kind(kind.lower())
         if resource is None:
             raise EntryError(f"object: {shown(kind)} is no kind that is served here and lives in a namespace")
         if resource.key == NAMESPACES:
@@ -71,7 +71,7 @@ class DescribableKinds:
 
     def of_key(self, key: str, name: str) -> NamedObject:
         """The object `name` of the kind with this `Resource.key`. Raises EntryError if it is not served."""
-        resource = self._find(key)
+        resource = self._find_kind(key)
         if resource is None:
             raise EntryError(f"{shown(key)} is no kind that is served here and lives in a namespace")
         return NamedObject(resource, name)

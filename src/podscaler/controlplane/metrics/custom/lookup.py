@@ -1,5 +1,6 @@
 """Computes the values that a query of the custom or external metrics API returns; called by `metrics.custom.apis`.
 
+Where the series of a query come from is decided in `Lookup._find_series`, what an object gets of them in `_Sums`.
 Series of ConfigMaps have precedence; series of scraped pods are used for metrics that no ConfigMap defines. Only
 running pods have values, and a selector only selects existing objects. Series of the same object are added up, as in
 the queries of Prometheus' adapter.
@@ -69,11 +70,12 @@ class _Sums:
         self._kind = kind
         self._selecting: list[_CurrentSeries] = []
         self._named: dict[str, list[_CurrentSeries]] = {}
-        for one_series in current:
-            if isinstance(one_series.series.subject, NamedObject):
-                self._named.setdefault(one_series.series.subject.name, []).append(one_series)
+        for current_series in current:
+            subject = current_series.series.subject
+            if isinstance(subject, NamedObject):
+                self._named.setdefault(subject.name, []).append(current_series)
             else:
-                self._selecting.append(one_series)
+                self._selecting.append(current_series)
 
     @property
     def names(self) -> Iterable[str]:
@@ -82,13 +84,13 @@ class _Sums:
 
     def value_of(self, name: str, labels: Mapping[str, str]) -> Value | None:
         """The sum of the series that describe the object with that name and labels, None if there is none."""
-        by_selector = [each for each in self._selecting if each.series.subject.describes(name, labels)]
+        by_selector = [current for current in self._selecting if current.series.subject.describes(name, labels)]
         matching = [*self._named.get(name, []), *by_selector]
         if not matching:
             return None
         quantity = matching[0].quantity_of(self._kind, name)  # a single one stays as it was written
-        for another in matching[1:]:
-            quantity = quantity + another.quantity_of(self._kind, name)
+        for further in matching[1:]:
+            quantity = quantity + further.quantity_of(self._kind, name)
         return Value(name, labels, quantity, matching[0].series.window_s)
 
 
@@ -188,12 +190,12 @@ class Lookup:
         series = self._index.find(namespace, kind, metric)
         if not series and self._scraped is not None and kind != OUTSIDE:
             series = self._scraped.find(namespace, kind, metric)
-            series = series or list(self._of_pods_behind(self._scraped, namespace, kind, metric=metric, name=name))
+            series = series or list(self._find_series_of_pods(self._scraped, namespace, kind, metric=metric, name=name))
         if not series:
-            raise metrics_errors.no_metric(metric, kind or NAMESPACES)
+            raise metrics_errors.no_metric(metric, kind or NAMESPACES)  # OUTSIDE: as upstream's message
         return series
 
-    def _of_pods_behind(
+    def _find_series_of_pods(
         self, scraped: MetricIndex, namespace: str, kind: str, *, metric: str, name: str
     ) -> Iterable[Series]:
         """The series of pods, as series of the objects that the pods stand behind."""
@@ -221,7 +223,8 @@ class Lookup:
             if one_series.shared_by not in ready_by_selector:
                 ready_by_selector[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
             sharers = ready_by_selector[one_series.shared_by]
-            current.append(_CurrentSeries(one_series, schedule.share(quantity, max(len(sharers), 1)), sharers))
+            share_count = max(len(sharers), 1)  # without a ready pod no pod has the share (`quantity_of`)
+            current.append(_CurrentSeries(one_series, schedule.share(quantity, share_count), sharers))
         return current
 
     def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:
@@ -244,4 +247,4 @@ class Lookup:
         if kind == PODS:
             return {name: pod.labels for name, pod in self._get_running_pods(namespace).items()}
         objects = {name: self._registry.find(kind, namespace, name) for name in names}
-        return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}
+        return {name: stored["metadata"].get("labels") or {} for name, stored in objects.items() if stored is not None}

@@ -1,6 +1,6 @@
 """Builds the response lists of the metrics APIs in each version; called by `metrics.custom.apis`.
 
-Field names and order are those of the published types.
+Field names and order are those of the published types. A new version: a function for its items in `custom_list`.
 
 Source: custom.metrics.k8s.io/v1beta1 and v1beta2 MetricValueList, external.metrics.k8s.io/v1beta1
 ExternalMetricValueList. Differs: `describedObject.apiVersion` of the core group is `v1`, where adapters write `/v1`.
@@ -37,11 +37,11 @@ def external_list(version: str, metric: str, values: Sequence[Value], now_ns: in
                 "metricName": metric,
                 "metricLabels": dict(external_value.labels),
                 "timestamp": rfc3339(now_ns),
-                **_window("window", external_value),
+                **_window_field("window", external_value),
                 "value": str(external_value.quantity),
             }
         )
-    return _list(EXTERNAL, version, items)
+    return _value_list(EXTERNAL, version, items)
 
 
 def custom_list(
@@ -60,7 +60,7 @@ def custom_list(
     identity = {"name": metric, "selector": _label_selector(selector)}
     timestamp = rfc3339(now_ns)
     items = [make_item(described_object, value, identity, timestamp) for described_object, value in described]
-    return _list(CUSTOM, version, items)
+    return _value_list(CUSTOM, version, items)
 
 
 def reference(resource: Resource, namespace: str, name: str) -> Object:
@@ -70,7 +70,7 @@ def reference(resource: Resource, namespace: str, name: str) -> Object:
     return {"kind": resource.kind, **namespace_field, "name": name, "apiVersion": group + resource.versions[0].version}
 
 
-def _list(group: str, version: str, items: Sequence[Object]) -> Object:
+def _value_list(group: str, version: str, items: Sequence[Object]) -> Object:
     return {"kind": LIST_KINDS[group], "apiVersion": f"{group}/{version}", "metadata": {}, "items": items}
 
 
@@ -80,7 +80,7 @@ def _item_v1beta1(described: Object, metric_value: Value, metric: Object, timest
         "describedObject": described,
         "metricName": metric["name"],
         "timestamp": timestamp,
-        **_window("window", metric_value),
+        **_window_field("window", metric_value),
         "value": str(metric_value.quantity),
         "selector": metric["selector"],
     }
@@ -92,12 +92,12 @@ def _item_v1beta2(described: Object, metric_value: Value, metric: Object, timest
         "describedObject": described,
         "metric": metric,
         "timestamp": timestamp,
-        **_window("windowSeconds", metric_value),
+        **_window_field("windowSeconds", metric_value),
         "value": str(metric_value.quantity),
     }
 
 
-def _window(name: str, metric_value: Value) -> Object:
+def _window_field(name: str, metric_value: Value) -> Object:
     """The field of the seconds over which the value was measured; empty if that is unknown."""
     return {} if metric_value.window_s is None else {name: metric_value.window_s}
 
@@ -108,11 +108,11 @@ def _label_selector(selector: Selector) -> Object | None:
         return None
     requirements = selector.requirements
     labels = {required.key: required.values[0] for required in requirements if required.operator in _EQUALITIES}
-    expressions = [_expression(required) for required in requirements if required.operator not in _EQUALITIES]
+    expressions = [_label_requirement(required) for required in requirements if required.operator not in _EQUALITIES]
     fields: Object = {"matchLabels": labels} if labels else {}
     return fields | ({"matchExpressions": expressions} if expressions else {})
 
 
-def _expression(requirement: Requirement) -> Object:
+def _label_requirement(requirement: Requirement) -> Object:
     values = {"values": list(requirement.values)} if requirement.values else {}
     return {"key": requirement.key, "operator": _EXPRESSION_OPERATORS[requirement.operator], **values}

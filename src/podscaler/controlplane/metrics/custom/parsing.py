@@ -110,16 +110,16 @@ def _parse_series(key: str, definition: Any, context: EntryContext) -> Series:
     allowed = (*SUBJECT_FIELDS, *COMMON_FIELDS) if context.api == "custom" else COMMON_FIELDS
     entry_fields = fields.mapping({"value": definition} if isinstance(definition, str) else definition, "", allowed)
     return Series(
-        metric=_metric(entry_fields.get("metric", key)),
-        subject=_subject(entry_fields, context),
+        metric=_parse_metric_name(entry_fields.get("metric", key)),
+        subject=_parse_subject(entry_fields, context),
         labels=fields.texts(entry_fields.get("labels", {}), "labels"),
-        schedule=_schedule(entry_fields, context.start_ns),
+        schedule=_parse_schedule(entry_fields, context.start_ns),
         shared_by=fields.selector(entry_fields["sharedBy"], "sharedBy") if "sharedBy" in entry_fields else None,
         window_s=fields.whole_seconds(entry_fields["window"], "window") if "window" in entry_fields else None,
     )
 
 
-def _metric(yaml_value: Any) -> str:
+def _parse_metric_name(yaml_value: Any) -> str:
     """The name of the metric. Raises EntryError."""
     name = fields.text(yaml_value, "metric")
     if not name:
@@ -129,7 +129,7 @@ def _metric(yaml_value: Any) -> str:
     return name
 
 
-def _subject(entry_fields: Fields, context: EntryContext) -> Subject:
+def _parse_subject(entry_fields: Fields, context: EntryContext) -> Subject:
     """What an entry describes: pods, an object, or nothing in the cluster. Raises EntryError."""
     if context.api == "external":
         return Outside()
@@ -142,10 +142,14 @@ def _subject(entry_fields: Fields, context: EntryContext) -> Subject:
             raise EntryError("it must say what it describes: either `pods: SELECTOR` or `object: KIND/NAME`")
 
 
-def _schedule(entry_fields: Fields, start_ns: int) -> Schedule:
-    """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError."""
-    if "start" in entry_fields:
-        start_ns = fields.instant_ns(entry_fields["start"], "start")
+def _parse_schedule(entry_fields: Fields, default_start_ns: int) -> Schedule:
+    """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError.
+
+    Args:
+        default_start_ns: the start of an entry that states none, nanoseconds since the epoch.
+    """
+    has_start = "start" in entry_fields
+    start_ns = fields.instant_ns(entry_fields["start"], "start") if has_start else default_start_ns
     match [name for name in SCHEDULE_FIELDS if name in entry_fields]:
         case ["value"]:
             return Constant(fields.quantity(entry_fields["value"], "value"))
@@ -154,20 +158,20 @@ def _schedule(entry_fields: Fields, start_ns: int) -> Schedule:
             step_definitions = fields.sequence(entry_fields["steps"], "steps")
             return Steps(
                 [
-                    _step(step_definition, f"steps[{index}]", start_ns)
+                    _parse_step(step_definition, f"steps[{index}]", start_ns)
                     for index, step_definition in enumerate(step_definitions)
                 ],
                 initial_quantity,
             )
         case ["ramp"]:
-            return _ramp(entry_fields["ramp"], start_ns)
+            return _parse_ramp(entry_fields["ramp"], start_ns)
         case _:
             raise EntryError(
                 "it must have one of `value`, `steps` and `ramp`; with `steps`, `value` is what was before"
             )
 
 
-def _step(step_definition: Any, path: str, start_ns: int) -> ValueStep:
+def _parse_step(step_definition: Any, path: str, start_ns: int) -> ValueStep:
     """A step, at an instant or so long after the start. Raises EntryError."""
     step_fields = fields.mapping(step_definition, path, ("after", "at", "value"))
     if ("after" in step_fields) == ("at" in step_fields):
@@ -178,7 +182,7 @@ def _step(step_definition: Any, path: str, start_ns: int) -> ValueStep:
     return ValueStep(start_ns + fields.span_ns(step_fields["after"], f"{path}.after"), step_quantity)
 
 
-def _ramp(ramp_definition: Any, start_ns: int) -> Ramp:
+def _parse_ramp(ramp_definition: Any, start_ns: int) -> Ramp:
     """A ramp from one value to another. Raises EntryError."""
     ramp_fields = fields.mapping(ramp_definition, "ramp", ("from", "to", "over", "after"))
     span_ns = fields.span_ns(fields.required(ramp_fields, "over", "ramp"), "ramp.over")

@@ -1,7 +1,8 @@
 """Schedules of a metric's value over time: constant, in steps, or on a ramp. Pure.
 
-`parsing` creates schedules, `lookup` evaluates them. Stated quantities are returned exactly as written; computed values
-(points of a ramp, shares) are exact, rounded up to thousandths, the precision of autoscalers.
+`parsing` creates schedules (a new kind is a case of its `_parse_schedule`), `lookup` evaluates them. Stated quantities
+are returned exactly as written; computed values (points of a ramp, shares) are exact, rounded up to thousandths, the
+precision of autoscalers.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,8 @@
 """The data type of custom and external metrics: a series is a metric, the objects it describes and its value over time.
 
-`parsing` (ConfigMaps) and `scraped.scraper` (pods) create series, `index` stores them, `lookup` evaluates them. A
-metric `queue_depth` of `deployment/web` with the constant value 5 is
+`parsing` (ConfigMaps) and `scraped.scraper` (pods) create series, `index` stores them, `lookup` evaluates them. A new
+kind of subject: a class here, and a case of `parsing._parse_subject`. A metric `queue_depth` of `deployment/web` with
+the constant value 5 is
 
     Series("queue_depth", NamedObject(DEPLOYMENTS, "web"), labels={}, schedule=Constant(Quantity 5))
 """

@@ -1,7 +1,7 @@
 """Serves Heapster's API over HTTP on the node's address, on Heapster's port 8082 where that is free.
 
-`cli.up` starts a HeapsterEndpoint with `--serve-heapster`. As Heapster, it authenticates nobody: whoever may
-connect to the loopback addresses of the machine may read the usage of its pods.
+`podscaler.cli.up.machine` starts a `HeapsterEndpoint` with `--serve-heapster`. As Heapster, it authenticates nobody:
+whoever may connect to the loopback addresses of the machine may read the usage of its pods.
 """
 
 import errno
@@ -36,7 +36,7 @@ class HeapsterEndpoint:
 
     async def start(self, address: str) -> int:
         """Listen on an address; returns the port. Raises OSError."""
-        listener = _listener(address)
+        listener = _open_listener(address)
         self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
         await http_server.Site(self._runner, listener, None, backlog=BACKLOG).start()
@@ -63,7 +63,7 @@ class HeapsterEndpoint:
         return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
 
-def _listener(address: str) -> socket.socket:
+def _open_listener(address: str) -> socket.socket:
     """A listener on PORT of the address, or on a free port. Raises OSError."""
     try:
         return socket.create_server((address, PORT), backlog=BACKLOG)

@@ -104,15 +104,15 @@ class HeapsterModel:
         """The response for `apis/metrics/v1alpha1/PARTS`, in the form of metrics.k8s.io. Raises HeapsterError."""
         match parts:
             case ["nodes"]:
-                return _list("NodeMetricsList", self._nodes.list(""), parameters)
+                return _list_response("NodeMetricsList", self._nodes.list(""), parameters)
             case ["nodes", name]:
-                return _require(self._nodes.get("", name), f"node {name}")
+                return _require_metrics(self._nodes.get("", name), f"node {name}")
             case ["pods"]:
-                return _list("PodMetricsList", self._pods.list(""), parameters)
+                return _list_response("PodMetricsList", self._pods.list(""), parameters)
             case ["namespaces", namespace, "pods"]:
-                return _list("PodMetricsList", self._pods.list(namespace), parameters)
+                return _list_response("PodMetricsList", self._pods.list(namespace), parameters)
             case ["namespaces", namespace, "pods", name]:
-                return _require(self._pods.get(namespace, name), f"pod {name}")
+                return _require_metrics(self._pods.get(namespace, name), f"pod {name}")
         raise HeapsterError(404, _NO_PATH_MESSAGE)
 
     def _respond_with_points(
@@ -125,10 +125,10 @@ class HeapsterModel:
         """
         find_point = self._point_finder(namespace, metric)
         if collection == "pods":
-            return _result(find_point(names), window)
+            return _metric_result(find_point(names), window)
         if collection != "pod-list":
             raise HeapsterError(404, _NO_PATH_MESSAGE)
-        return {"items": [_result(find_point(name), window) for name in names.split(",")]}
+        return {"items": [_metric_result(find_point(name), window) for name in names.split(",")]}
 
     def _point_finder(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
         """A function from the name of a pod to its latest point (timestamp and value); None if it has none.
@@ -151,7 +151,7 @@ class HeapsterModel:
         return {metric_value["describedObject"]["name"]: _custom_point(metric_value) for metric_value in metric_values}
 
 
-def _list(list_kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
+def _list_response(list_kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
     """The objects that `labelSelector` matches, as a list. Raises HeapsterError for a selector that cannot be read."""
     try:
         selector = selectors.parse(parameters.get("labelSelector", ""))
@@ -161,7 +161,7 @@ def _list(list_kind: str, objects: Sequence[Object], parameters: Mapping[str, st
     return {"kind": list_kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
 
 
-def _require(measured: Object | None, subject: str) -> Object:
+def _require_metrics(measured: Object | None, subject: str) -> Object:
     """The metrics of a subject (`pod web-1`). Raises HeapsterError 404 if there are none."""
     if measured is None:
         raise HeapsterError(404, f"No metrics for {subject}")
@@ -195,7 +195,7 @@ class _Window(NamedTuple):
         return self.start_ns <= at_ns and (self.end_ns is None or at_ns <= self.end_ns)
 
 
-def _result(point: Object | None, window: _Window) -> Object:
+def _metric_result(point: Object | None, window: _Window) -> Object:
     """A MetricResult with the point if there is one within the window."""
     if point is None:
         return {"metrics": [], "latestTimestamp": _NO_TIMESTAMP}

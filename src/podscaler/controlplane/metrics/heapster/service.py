@@ -1,7 +1,7 @@
 """Maintains the Service kube-system/heapster and its EndpointSlice, by which clients find Heapster's API.
 
-`cli.up` calls `ensure` with `--serve-heapster`, and `remove` without. A Service of that name that somebody
-else created is left alone.
+`podscaler.cli.up.machine` calls `ensure` with `--serve-heapster`, `podscaler.cli.up.control_plane` calls `remove`
+without. A Service of that name that somebody else created is left alone.
 
 Source: Heapster's Service in clusters (name, namespace, labels, port 80).
 """

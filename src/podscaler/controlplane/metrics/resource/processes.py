@@ -1,7 +1,8 @@
 """Reads CPU time and memory of process trees from the operating system in one pass.
 
 `metrics.resource.sampler` calls `read_trees` in a thread. A tree consists of the descendants of a root process and of
-the processes of the root's session (orphaned descendants keep their session).
+the processes of the root's session (orphaned descendants keep their session). A new reading: a field of `TreeReading`,
+set in `_process_usage` and `machine_usage`, and added up in `read_trees`.
 
 CPU time is cumulative: a child's time counts as its own while it runs and as its parent's once the parent has waited
 for it. The time of a process that no process of the tree waits for is lost, so that the sum can decrease.

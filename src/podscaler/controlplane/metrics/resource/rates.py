@@ -99,7 +99,7 @@ class UsageRates(Generic[K]):
             if previous is None or previous.container != container:
                 age_s = max(sampled_at.now_ns - container.started_ns, 0) / NANOSECONDS
                 previous = _LastReading(container, 0.0, sampled_at.monotonic_s - age_s)
-            rate = _rate(previous, reading, sampled_at)
+            rate = _rate_since(previous, reading, sampled_at)
             if rate is not None:
                 rates[key] = rate
                 previous = _LastReading(container, reading.cpu_s, sampled_at.monotonic_s)
@@ -108,7 +108,7 @@ class UsageRates(Generic[K]):
         return rates
 
 
-def _rate(previous: _LastReading, reading: TreeReading, sampled_at: SampleTime) -> Rate | None:
+def _rate_since(previous: _LastReading, reading: TreeReading, sampled_at: SampleTime) -> Rate | None:
     """The rate since `previous`; None if that is less than MIN_WINDOW_S ago."""
     window_ns = round((sampled_at.monotonic_s - previous.at_s) * 1_000_000) * 1000  # whole microseconds
     if window_ns < MIN_WINDOW_S * NANOSECONDS:

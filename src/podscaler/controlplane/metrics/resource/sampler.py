@@ -1,19 +1,21 @@
 """Samples the usage of containers every `--metric-resolution` and provides it as PodMetrics and NodeMetrics.
 
-`cli.up` runs one `Sampler`; the node's endpoints report the same readings as counters (`Sampler.snapshot`).
+`podscaler.cli.up.machine` runs one `Sampler`; the node's endpoints report the same readings as counters
+(`Sampler.snapshot`).
 
-Process trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the
-last reading and the window between the last two: values are not repeated, interpolated or smoothed.
+A round (`Sampler.sample`) joins what `processes` reads, `rates` and `totals` compute and `simulated` states. Process
+trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the last
+reading and the window between the last two: values are not repeated, interpolated or smoothed.
 
 Source: metrics-server (PodMetrics omit a pod while one of its containers has no sample).
 
-Differs: timestamps do not follow a wall clock that is set back.
+Differs: timestamps do not follow a wall clock that is set back by more than STEP_MAX_NS.
 """
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from podscaler.api.machinery import duration
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 
 STEP_MAX_NS = 2 * NANOSECONDS
 """Timestamps follow a wall clock that is set back by at most this."""
+_NANOSECONDS_PER_MS = 1_000_000
 _MACHINE_PID = 0
 """Stands for the whole machine, which has no root process."""
 
@@ -93,13 +96,15 @@ class CommandUsage:
             earlier_cpu_s = self._running_cpu_s.get(root, {})
             newly_ended_cpu_s = sum(cpu_s for pid, cpu_s in earlier_cpu_s.items() if pid not in running_commands)
             ended_cpu_s = self._ended_cpu_s.get(root, 0.0) + newly_ended_cpu_s
-            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_cpu_s)
+            self._remember_commands(
+                root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_cpu_s
+            )
             if root in readings:
-                container_readings[root] = _sum(readings[root], running_commands.values(), ended_cpu_s)
+                container_readings[root] = _with_commands(readings[root], running_commands.values(), ended_cpu_s)
         self._forget_others(commands)
         return container_readings
 
-    def _remember(self, root: int, running_cpu_s: dict[int, float], ended_cpu_s: float) -> None:
+    def _remember_commands(self, root: int, running_cpu_s: dict[int, float], ended_cpu_s: float) -> None:
         """Keep the CPU seconds of a container's running commands by pid, and of its ended ones, if there are any."""
         if running_cpu_s or ended_cpu_s:
             self._running_cpu_s[root], self._ended_cpu_s[root] = running_cpu_s, ended_cpu_s
@@ -110,7 +115,7 @@ class CommandUsage:
             del self._running_cpu_s[root], self._ended_cpu_s[root]
 
 
-def _sum(container_reading: TreeReading, commands: Iterable[TreeReading], ended_cpu_s: float) -> TreeReading:
+def _with_commands(container_reading: TreeReading, commands: Iterable[TreeReading], ended_cpu_s: float) -> TreeReading:
     """The usage of a container with its running commands, and the CPU time of ended ones."""
     cpu_s, memory_bytes = container_reading.cpu_s + ended_cpu_s, container_reading.memory_bytes
     for reading in commands:
@@ -119,7 +124,7 @@ def _sum(container_reading: TreeReading, commands: Iterable[TreeReading], ended_
     return TreeReading(cpu_s, memory_bytes)
 
 
-def _key_of(metrics_object: Object) -> Key:
+def _namespace_and_name(metrics_object: Object) -> Key:
     meta = metrics_object["metadata"]
     return meta.get("namespace", ""), meta["name"]
 
@@ -132,7 +137,7 @@ class MetricsTable:
 
     def replace(self, objects: Iterable[Object]) -> None:
         """Replace all objects."""
-        self._objects = {_key_of(metrics_object): metrics_object for metrics_object in objects}
+        self._objects = {_namespace_and_name(metrics_object): metrics_object for metrics_object in objects}
 
     def list(self, namespace: str) -> Sequence[Object]:
         """The objects of a namespace (`""`: all), sorted by namespace and name."""
@@ -171,7 +176,7 @@ class Sampler:
         self._clock = clock
         self._get_node_name = get_node_name
         self._resolution_s = resolution_s
-        self._sampled: SampleTime | None = None
+        self._last_sample_time: SampleTime | None = None
         self._running_pods = RunningPods(registry)
         self._commands = CommandUsage()
         self._rates: UsageRates[tuple[str, str]] = UsageRates()
@@ -179,7 +184,7 @@ class Sampler:
         self._node_since: MeasuredRun | None = None
         self._node_base_s = 0.0
         """The CPU time of the machine in the first round, at `_node_since`."""
-        self._reported: set[tuple[str, str]] = set()
+        self._logged_annotations: set[tuple[str, str]] = set()
         """The invalid annotations that were logged: uid of the pod, and name."""
         self._totals = UsageTotals()
         self._latest_rates: Mapping[ContainerKey, Rate] = {}
@@ -187,7 +192,7 @@ class Sampler:
 
     def snapshot(self) -> UsageSnapshot | None:
         """The usage of the node and its running pods as of the latest round; None before the first."""
-        if self._sampled is None or self._node_total is None:
+        if self._last_sample_time is None or self._node_total is None:
             return None
         totals, pods = self._totals.totals(self._latest_rates), []
         for (namespace, name), fact in sorted(self._running_pods.running().items()):
@@ -195,7 +200,7 @@ class Sampler:
             if sampled:
                 containers = {container: totals[fact.uid, container] for container in sampled}
                 pods.append(PodTotal(namespace, name, fact.uid, fact.start_time, containers))
-        return UsageSnapshot(self._get_node_name(), self._sampled.stamp_ns, self._node_total, tuple(pods))
+        return UsageSnapshot(self._get_node_name(), self._last_sample_time.stamp_ns, self._node_total, tuple(pods))
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
         """The running pods of a namespace by name."""
@@ -241,29 +246,31 @@ class Sampler:
         """
         now_ns, monotonic_s = self._clock.now_ns(), self._clock.monotonic_s()
         stamp_ns = now_ns
-        if self._sampled is not None:
-            elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
-            continued_ns = self._sampled.stamp_ns + elapsed_ns
+        if self._last_sample_time is not None:
+            elapsed_ns = round((monotonic_s - self._last_sample_time.monotonic_s) * NANOSECONDS)
+            continued_ns = self._last_sample_time.stamp_ns + elapsed_ns
             stamp_ns = continued_ns if continued_ns - now_ns > STEP_MAX_NS else now_ns
-        self._sampled = SampleTime(now_ns, monotonic_s, stamp_ns)
-        return self._sampled
+        self._last_sample_time = SampleTime(now_ns, monotonic_s, stamp_ns)
+        return self._last_sample_time
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
         """The rates of the containers of simulated pods by pod uid and container name, as their annotations state."""
-        pods = [fact for fact in facts.values() if fact.simulation_fields is not None]
-        sharer_counts = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
-        pod_by_controller = {fact.controller: fact for fact in pods}  # None: pods without a controller
+        simulated_pods = [
+            (fact, fact.simulation_fields) for fact in facts.values() if fact.simulation_fields is not None
+        ]
+        pods = [fact for fact, _ in simulated_pods]
+        sharer_counts = Counter(_sharing_group(fact) for fact in pods if fact.ready)
+        pod_by_controller = {fact.controller: fact for fact in pods}  # so that each controller is read once
         annotations = {controller: self._annotations_of(fact) for controller, fact in pod_by_controller.items()}
         window_ns = round(self._resolution_s * NANOSECONDS)
         rates = {}
-        for fact in pods:
-            assert fact.simulation_fields is not None
+        for fact, fields in simulated_pods:
             usage = simulated.container_usage(
-                fact.simulation_fields,
+                fields,
                 controller_annotations=annotations[fact.controller],
-                sharers=sharer_counts[fact.controller or fact.uid] if fact.ready else 0,
+                sharers=sharer_counts[_sharing_group(fact)] if fact.ready else 0,
             )
-            self._report_invalid(fact, annotations[fact.controller])
+            self._report_invalid(fact, {**annotations[fact.controller], **fields["metadata"]["annotations"]})
             for name, container_usage in usage.items():
                 rates[fact.uid, name] = Rate(
                     container_usage.cpu_nanocores, container_usage.memory_bytes, now_ns, window_ns
@@ -279,13 +286,11 @@ class Sampler:
         annotations: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
         return annotations
 
-    def _report_invalid(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
-        """Log each invalid annotation of a pod once."""
-        assert fact.simulation_fields is not None
-        annotations = {**controller_annotations, **fact.simulation_fields["metadata"]["annotations"]}
+    def _report_invalid(self, fact: PodFact, annotations: Mapping[str, str]) -> None:
+        """Log each invalid one of a pod's annotations, or of its controller's, once."""
         for key in simulated.invalid_annotations(annotations):
-            if (fact.uid, key) not in self._reported:
-                self._reported.add((fact.uid, key))
+            if (fact.uid, key) not in self._logged_annotations:
+                self._logged_annotations.add((fact.uid, key))
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
     def _publish_node(self, machine: TreeReading, sampled_at: SampleTime) -> None:
@@ -299,7 +304,7 @@ class Sampler:
         name = self._get_node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
-            self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage(rates["node"])})])
+            self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage_json(rates["node"])})])
 
     def _machine_total(self, machine: TreeReading, rate: Rate | None) -> UsageTotal:
         """The usage of the machine since it booted; its CPU time does not decrease."""
@@ -309,6 +314,11 @@ class Sampler:
         return UsageTotal(machine_started_ns(), cpu_ns, nanocores, machine.memory_bytes)
 
 
+def _sharing_group(fact: PodFact) -> Hashable:
+    """What the pods that share a total have in common: their controller; a pod without one shares with no other."""
+    return fact.controller or fact.uid
+
+
 def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], Rate]) -> Iterable[Object]:
     """The PodMetrics of the pods whose containers all have a rate, with the time and window of the shortest one."""
     for fact in facts.values():
@@ -316,15 +326,15 @@ def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], R
         if not pod_rates or len(pod_rates) < len(fact.containers):
             continue
         shortest = min(pod_rates.values(), key=lambda rate: rate.window_ns)
-        containers = [{"name": name, "usage": _usage(rate)} for name, rate in pod_rates.items()]
+        containers = [{"name": name, "usage": _usage_json(rate)} for name, rate in pod_rates.items()]
         yield _metrics_object(fact.metadata, shortest, {"containers": containers})
 
 
 def _metrics_object(metadata: Mapping[str, Any], rate: Rate, usage_fields: Mapping[str, Any]) -> Object:
     """A PodMetrics or NodeMetrics with these fields (`containers` or `usage`), and the time and window of the rate."""
-    window = duration.text(rate.window_ns - rate.window_ns % 1_000_000)  # whole milliseconds
+    window = duration.text(rate.window_ns - rate.window_ns % _NANOSECONDS_PER_MS)  # whole milliseconds
     return {"metadata": dict(metadata), "timestamp": rfc3339(rate.at_ns), "window": window, **usage_fields}
 
 
-def _usage(rate: Rate) -> dict[str, str]:
+def _usage_json(rate: Rate) -> dict[str, str]:
     return {"cpu": f"{rate.cpu_nanocores}n", "memory": f"{rate.memory_bytes // 1024}Ki"}

@@ -11,7 +11,8 @@ ReplicaSets):
 
 Without a container's name the amount is the first container's. A pod's own annotation has precedence over its
 controller's, an amount over a share; the default is zero. Only ready pods share a total, as a Service sends load to
-ready pods only. A value that is not a quantity counts as zero; the sampler logs it once.
+ready pods only. A value that is not a quantity counts as zero; the sampler logs it once. A new resource: a field of
+`SimulatedUsage` and of `rates.Rate`, set in `container_usage` and the sampler, and a name in `_states_usage`.
 """
 
 from collections.abc import Mapping
@@ -53,8 +54,8 @@ def container_usage(
     names = [container["name"] for container in pod["spec"].get("containers") or []]
     return {
         name: SimulatedUsage(
-            _amount(annotations, "cpu", name, is_first=index == 0, sharers=sharers, units_in_one=_NANOCORES),
-            _amount(annotations, "memory", name, is_first=index == 0, sharers=sharers, units_in_one=1),
+            _stated_amount(annotations, "cpu", name, is_first=index == 0, sharers=sharers, units_in_one=_NANOCORES),
+            _stated_amount(annotations, "memory", name, is_first=index == 0, sharers=sharers, units_in_one=1),
         )
         for index, name in enumerate(names)
     }
@@ -62,7 +63,9 @@ def container_usage(
 
 def invalid_annotations(annotations: Mapping[str, str]) -> list[str]:
     """The names of the annotations of this module whose values are not quantities."""
-    return [key for key, annotation in annotations.items() if _states_usage(key) and _quantity(annotation) is None]
+    return [
+        key for key, annotation in annotations.items() if _states_usage(key) and _parse_quantity(annotation) is None
+    ]
 
 
 def _states_usage(key: str) -> bool:
@@ -71,22 +74,22 @@ def _states_usage(key: str) -> bool:
     return key.startswith(PREFIX) and resource in {"cpu", "memory"}
 
 
-def _amount(
+def _stated_amount(
     annotations: Mapping[str, str], resource: str, container: str, *, is_first: bool, sharers: int, units_in_one: int
 ) -> int:
     """What the annotations state for a container, in units of which one core or byte has `units_in_one`."""
     suffixes = [f".{container}", ""] if is_first else [f".{container}"]
     for suffix in suffixes:
-        stated_usage = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
+        stated_usage = _parse_quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
         if stated_usage is not None:
             return _scaled(stated_usage, units_in_one)
-        stated_total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
+        stated_total = _parse_quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
         if stated_total is not None:
             return _scaled(stated_total, units_in_one) // sharers if sharers else 0
     return 0
 
 
-def _quantity(quantity_text: str | None) -> Quantity | None:
+def _parse_quantity(quantity_text: str | None) -> Quantity | None:
     """The quantity; None if there is no text, or it is not a quantity."""
     if quantity_text is None:
         return None
@@ -97,4 +100,4 @@ def _quantity(quantity_text: str | None) -> Quantity | None:
 
 
 def _scaled(quantity: Quantity, units_in_one: int) -> int:
-    return max(round(quantity.milli_value() * units_in_one / 1000), 0)
+    return max(round(quantity.milli_value() * units_in_one / 1000), 0)  # from thousandths; a negative amount is none

@@ -1,7 +1,7 @@
 """Accumulates the CPU time of containers and of the machine, which the node's endpoints report as counters.
 
 `metrics.resource.sampler` calls `UsageTotals.observe` in each round and makes a `UsageSnapshot` of the result for each
-request. Pure.
+request. Pure. A new kind of usage: a field of `processes.TreeReading`, and of `UsageTotal` and `PodTotal` here.
 
 Invariants: the CPU time of one run of a container never decreases, although the sum over its processes can
 (`processes`); a container that is started again begins at zero with a later start time. The CPU time of simulated
@@ -98,14 +98,15 @@ class _Accumulated:
     Attributes:
         run: the container's root process and start; a restart is another run.
         cpu_ns: the sum of all increases of its CPU time since then.
-        baseline_ns: what the next round is compared with: the CPU time of the latest reading; for a simulated container
-            the monotonic time of the round.
+        read_cpu_ns: the CPU time of the latest reading; 0 for a simulated container.
+        integrated_until_ns: the monotonic time of the latest round; 0 for a container with processes.
     """
 
     run: MeasuredRun
     cpu_ns: int
     memory_bytes: int
-    baseline_ns: int
+    read_cpu_ns: int = 0
+    integrated_until_ns: int = 0
 
 
 class UsageTotals:
@@ -132,9 +133,9 @@ class UsageTotals:
         accumulated = {}
         for key, run in containers.items():
             if (reading := readings.get(run.pid)) is not None:
-                accumulated[key] = self._added(key, run, reading)
+                accumulated[key] = self._after_reading(key, run, reading)
         for key, rate in simulated.items():
-            accumulated[key] = self._integrated(key, rate, sampled_at)
+            accumulated[key] = self._after_simulation(key, rate, sampled_at)
         self._accumulated = accumulated
 
     def totals(self, rates: Mapping[ContainerKey, Rate]) -> dict[ContainerKey, UsageTotal]:
@@ -146,22 +147,22 @@ class UsageTotals:
             totals[key] = UsageTotal(container.run.started_ns, container.cpu_ns, nanocores, container.memory_bytes)
         return totals
 
-    def _added(self, key: ContainerKey, run: MeasuredRun, reading: TreeReading) -> _Accumulated:
+    def _after_reading(self, key: ContainerKey, run: MeasuredRun, reading: TreeReading) -> _Accumulated:
         """The total of a container with processes after a reading; a sum that has decreased adds nothing."""
         read_ns = round(reading.cpu_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run != run:
             cpu_ns = read_ns
         else:
-            cpu_ns = previous.cpu_ns + max(read_ns - previous.baseline_ns, 0)
-        return _Accumulated(run, cpu_ns, reading.memory_bytes, baseline_ns=read_ns)
+            cpu_ns = previous.cpu_ns + max(read_ns - previous.read_cpu_ns, 0)
+        return _Accumulated(run, cpu_ns, reading.memory_bytes, read_cpu_ns=read_ns)
 
-    def _integrated(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
+    def _after_simulation(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
         """The total of a simulated container: it uses its rate of CPU time from the previous round until this one."""
         round_ns = round(sampled_at.monotonic_s * NANOSECONDS)
         previous = self._accumulated.get(key)
         if previous is None or previous.run.pid != _SIMULATED_PID:
             run = MeasuredRun(_SIMULATED_PID, sampled_at.stamp_ns)
-            return _Accumulated(run, cpu_ns=0, memory_bytes=rate.memory_bytes, baseline_ns=round_ns)
-        used_ns = rate.cpu_nanocores * (round_ns - previous.baseline_ns) // NANOSECONDS
-        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, baseline_ns=round_ns)
+            return _Accumulated(run, cpu_ns=0, memory_bytes=rate.memory_bytes, integrated_until_ns=round_ns)
+        used_ns = rate.cpu_nanocores * (round_ns - previous.integrated_until_ns) // NANOSECONDS
+        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, integrated_until_ns=round_ns)

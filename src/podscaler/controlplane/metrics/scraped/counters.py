@@ -68,14 +68,14 @@ class CounterRates(Generic[K]):
                 counters[key] = _Counter(counter_value, increase=0.0, readings=deque([_Reading(at_s, 0.0)]))
                 continue
             counters[key] = counter
-            rate = _advance(counter, counter_value, at_s)
+            rate = _advance_counter(counter, counter_value, at_s)
             if rate is not None:
                 rates[key] = rate
         self._counters = counters
         return rates
 
 
-def _advance(counter: _Counter, counter_value: float, at_s: float) -> CounterRate | None:
+def _advance_counter(counter: _Counter, counter_value: float, at_s: float) -> CounterRate | None:
     """Add a reading; the rate over the window, None before there are two. A smaller value is a restart from zero."""
     counter.increase += counter_value if counter_value < counter.last_value else counter_value - counter.last_value
     counter.last_value = counter_value

@@ -10,7 +10,7 @@ becomes ExposedSample("http_requests", (("code", "200"),), 17.0, is_counter=True
 
 Source: the exposition formats (Prometheus documentation, OpenMetrics 1.0). Counters lose `_total`, as in the default
 rules of the Prometheus adapter, unless the body has a gauge of that name; a sample whose name ends in `_total` is a
-counter, whatever its declared type.
+counter, whatever its declared type. Which types are served, and how, is decided in `_served_samples`.
 """
 
 import re
@@ -77,18 +77,18 @@ def parse(body: str, content_type: str, now_s: float) -> list[ExposedSample]:
     families = openmetrics_families if is_openmetrics else text_families
     samples: list[ExposedSample] = []
     try:
-        for count, (family_type, sample) in enumerate(_samples(families(body)), 1):
+        for count, (family_type, sample) in enumerate(_typed_samples(families(body)), 1):
             if count > SAMPLES_MAX:
                 raise ExpositionError(f"it has more than {SAMPLES_MAX} samples")
-            samples.extend(_served(family_type, sample, now_s))
+            samples.extend(_served_samples(family_type, sample, now_s))
+    except ExpositionError:
+        raise
     except (ValueError, KeyError, IndexError, TypeError) as error:  # what prometheus_client raises for a bad line
-        if isinstance(error, ExpositionError):
-            raise
         raise ExpositionError(f"it cannot be read: {error}") from error
-    return list(_distinct(samples))
+    return list(_distinct_samples(samples))
 
 
-def _distinct(samples: Sequence[ExposedSample]) -> Iterator[ExposedSample]:
+def _distinct_samples(samples: Sequence[ExposedSample]) -> Iterator[ExposedSample]:
     """The first sample of each metric and labels; a counter that would have a gauge's name keeps `_total`."""
     gauges = {sample.metric for sample in samples if not sample.is_counter}
     yielded: set[tuple[str, Labels]] = set()
@@ -100,12 +100,12 @@ def _distinct(samples: Sequence[ExposedSample]) -> Iterator[ExposedSample]:
             yield replace(sample, metric=metric) if keeps_suffix else sample
 
 
-def _samples(families: Iterable[Metric]) -> Iterator[tuple[str, ParsedSample]]:
+def _typed_samples(families: Iterable[Metric]) -> Iterator[tuple[str, ParsedSample]]:
     """Each sample with the type of its metric family."""
     return ((family.type, sample) for family in families for sample in family.samples)
 
 
-def _served(family_type: str, sample: ParsedSample, now_s: float) -> Iterator[ExposedSample]:
+def _served_samples(family_type: str, sample: ParsedSample, now_s: float) -> Iterator[ExposedSample]:
     """The sample as it is served; nothing if it is left out."""
     is_in_range = abs(sample.value) < VALUE_MAX  # False for NaN too
     if family_type in _OMITTED_TYPES or not _SERVED_NAME.fullmatch(sample.name) or not is_in_range:

@@ -1,7 +1,8 @@
-"""Sends the HTTP requests of scrapes; `cli.up` passes the `get` of a `ScrapeClient` to `metrics.scraped.scraper`.
+"""Sends the HTTP requests of scrapes.
 
-Proxies, cookies and redirects are not used, and certificates are not verified, since the server is a process of this
-machine at an address that the node gave to its pod. Size and duration of a response are limited.
+`podscaler.cli.up.machine` passes the `get` of a `ScrapeClient` to `metrics.scraped.scraper`. Proxies, cookies and
+redirects are not used, and certificates are not verified, since the server is a process of this machine at an address
+that the node gave to its pod. Size and duration of a response are limited.
 
 Source: the Accept header that Prometheus sends (documentation of its scrape protocols), without protobuf.
 """

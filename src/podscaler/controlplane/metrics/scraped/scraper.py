@@ -1,7 +1,7 @@
 """Scrapes the Prometheus metrics of running pods every `--metric-resolution`, and indexes them as custom metrics.
 
-`cli.up` runs one `Scraper`; `metrics.custom.lookup` reads its index. A watch keeps the set of pods; a round scrapes all
-of them, at most `SCRAPES_AT_ONCE` at a time. For a pod `web-1` the sample
+`podscaler.cli.up.machine` runs one `Scraper`; `metrics.custom.lookup` reads its index. A watch keeps the set of pods; a
+round scrapes all of them, at most `SCRAPES_AT_ONCE` at a time. For a pod `web-1` the sample
 
     requests_total{service="web"} 1200
 
@@ -43,6 +43,7 @@ INLINE_CHARACTERS: Final = 32 * 1024
 """A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
 
 _OBJECT_LABELS: Final = ("service", "deployment", "ingress")
+"""The labels of samples that name an object of that kind, in the pod's namespace."""
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
@@ -66,15 +67,15 @@ class _ScrapedPod:
 
     Attributes:
         pod: the core/v1 Pod in its newest version.
-        target: where to scrape it; None if its annotations are invalid, and `reported` is the reason.
+        target: where to scrape it; None if its annotations are invalid, and `reported_failure` is the reason.
         rates: the rates of its counters, from the former scrapes.
-        reported: the message of the last reported failure; empty after a success.
+        reported_failure: the message of the last failure that was reported; empty after a success.
     """
 
     pod: Object
     target: ScrapeTarget | None
     rates: CounterRates[tuple[str, Labels]] = field(default_factory=CounterRates)
-    reported: str = ""
+    reported_failure: str = ""
 
 
 class Scraper:
@@ -133,48 +134,48 @@ class Scraper:
         """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
-            await asyncio.gather(*(self._scrape(key, scraped_pod) for key, scraped_pod in list(self._pods.items())))
+            await asyncio.gather(*(self._scrape_pod(key, scraped_pod) for key, scraped_pod in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
     async def _watch_pods(self) -> None:
         async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
-            self._apply(change)
+            self._update_pod(change)
 
     def _forget_deleted(self) -> None:
         """Remove pods that were deleted between two watches."""
         for key in [key for key in self._pods if self._registry.find("pods", *key) is None]:
-            self._forget(key)
+            self._forget_pod(key)
 
-    def _apply(self, change: ObjectEvent) -> None:
+    def _update_pod(self, change: ObjectEvent) -> None:
         """Add, update or remove the pod of a watch event, by its phase and annotations."""
-        pod, key = change.object, _key(change.object)
+        pod, key = change.object, _pod_key(change.object)
         scraped_pod = self._pods.get(key)
         if scraped_pod is not None and scraped_pod.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
-            self._forget(key)
+            self._forget_pod(key)
             scraped_pod = None
         if change.type == "DELETED" or (pod.get("status") or {}).get("phase") != "Running":
-            self._forget(key)
+            self._forget_pod(key)
             return
         try:
             target = target_of(pod)
         except TargetError as error:
-            invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))
+            invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))  # a known one keeps `reported_failure`
             invalid_pod.pod, invalid_pod.target = pod, None
             self._mark_failed(key, invalid_pod, str(error))
             return
         if target is None:
-            self._forget(key)
+            self._forget_pod(key)
         elif scraped_pod is None:
             self._pods[key] = _ScrapedPod(pod, target)
         else:
             scraped_pod.pod, scraped_pod.target = pod, target
 
-    def _forget(self, key: PodKey) -> None:
+    def _forget_pod(self, key: PodKey) -> None:
         """Stop scraping a pod, and remove its series."""
         if self._pods.pop(key, None) is not None:
             self.index.put(key, ())
 
-    async def _scrape(self, key: PodKey, scraped_pod: _ScrapedPod) -> None:
+    async def _scrape_pod(self, key: PodKey, scraped_pod: _ScrapedPod) -> None:
         """Scrape one pod and index its series; does nothing for a pod without a target or an address."""
         target = scraped_pod.target
         if target is None or (address := self._locate(scraped_pod.pod, target.port)) is None:
@@ -182,17 +183,17 @@ class Scraper:
         async with self._scrape_slots:
             try:
                 body, content_type = await self._fetch(target.url(*address), min(self._interval_s, TIMEOUT_MAX_S))
-                samples = await self._parse(body, content_type)
+                samples = await self._parse_body(body, content_type)
             except (ScrapeError, ExpositionError) as error:
                 if self._pods.get(key) is scraped_pod:
                     self._mark_failed(key, scraped_pod, str(error))
                 return
         if self._pods.get(key) is not scraped_pod:  # the pod was deleted or replaced during the scrape
             return
-        scraped_pod.reported = ""
-        self.index.put(key, list(self._series(key, scraped_pod, samples)))
+        scraped_pod.reported_failure = ""
+        self.index.put(key, list(self._pod_series(key, scraped_pod, samples)))
 
-    async def _parse(self, body: str, content_type: str) -> list[ExposedSample]:
+    async def _parse_body(self, body: str, content_type: str) -> list[ExposedSample]:
         """The samples of a body, parsed in a thread if it is long. Raises ExpositionError."""
         now_s = self._clock.now_ns() / NANOSECONDS
         if len(body) <= INLINE_CHARACTERS:
@@ -202,19 +203,21 @@ class Scraper:
     def _mark_failed(self, key: PodKey, scraped_pod: _ScrapedPod, reason: str) -> None:
         """Remove the series of a pod, and report the reason unless it is that of the previous failure."""
         self.index.put(key, ())
-        if scraped_pod.reported == reason:
+        if scraped_pod.reported_failure == reason:
             return
-        scraped_pod.reported = reason
+        scraped_pod.reported_failure = reason
         _log.warning("pod %s/%s cannot be scraped: %s", *key, reason)
         reference = {"apiVersion": "v1", "kind": "Pod", "metadata": scraped_pod.pod["metadata"]}
         self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {reason}")
 
-    def _series(self, key: PodKey, scraped_pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
+    def _pod_series(self, key: PodKey, scraped_pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
         """The series of a scrape: one of the pod for each value, and one of each object that a label names."""
         namespace, name = key
         pod_object = self._kinds.described(f"pod/{name}", namespace)
-        for metric, labels, number, window_s in _values(scraped_pod.rates, samples, self._clock.monotonic_s()):
-            series = Series(metric, pod_object, labels, Constant(_quantity(number)), window_s=window_s)
+        for metric, labels, metric_value, window_s in _metric_values(
+            scraped_pod.rates, samples, self._clock.monotonic_s()
+        ):
+            series = Series(metric, pod_object, labels, Constant(_milli_quantity(metric_value)), window_s=window_s)
             yield series
             for kind in _OBJECT_LABELS:
                 if labels.get(kind) and "/" not in labels[kind]:  # else no object can have the name
@@ -222,7 +225,7 @@ class Scraper:
                     yield Series(metric, described, labels, series.schedule, window_s=window_s)
 
 
-def _values(
+def _metric_values(
     rates: CounterRates[tuple[str, Labels]], samples: Iterable[ExposedSample], at_s: float
 ) -> Iterable[tuple[str, Mapping[str, str], float, int | None]]:
     """Metric, labels, value and window in seconds (None for a gauge); a counter's value is its rate per second."""
@@ -236,10 +239,10 @@ def _values(
         yield metric, dict(labels), rate.per_second, max(round(rate.window_s), 1)
 
 
-def _quantity(number: float) -> Quantity:
-    """Whole thousandths, cut towards zero, as the Prometheus adapter writes values."""
-    return Quantity.from_milli(trunc(number * 1000))
+def _milli_quantity(metric_value: float) -> Quantity:
+    """A value in whole thousandths, cut towards zero, as the Prometheus adapter writes values."""
+    return Quantity.from_milli(trunc(metric_value * 1000))
 
 
-def _key(pod: Object) -> PodKey:
+def _pod_key(pod: Object) -> PodKey:
     return pod["metadata"]["namespace"], pod["metadata"]["name"]

@@ -1,6 +1,7 @@
 """Lists the scraped pods as target groups in the format of Prometheus' HTTP service discovery; called by `scraper`.
 
-A Prometheus that is built without Kubernetes discovery (Debian's) reads them from `/podscaler/targets` of `up`:
+A Prometheus that is built without Kubernetes discovery (Debian's) reads them from `/podscaler/targets` of `up`. A new
+label: an entry in `_target_labels`. For example:
 
     {"targets": ["127.7.0.4:8080"], "labels": {"namespace": "default", "pod": "web-1", "__meta_kubernetes_...": ...}}
 
@@ -25,10 +26,12 @@ _LocatedTarget = tuple[Mapping[str, Any], ScrapeTarget, tuple[str, int]]
 
 def target_groups(targets: Iterable[_LocatedTarget]) -> list[dict[str, Any]]:
     """One group for each pod: its address, and its labels."""
-    return [{"targets": [f"{host}:{port}"], "labels": _labels(pod, target)} for pod, target, (host, port) in targets]
+    return [
+        {"targets": [f"{host}:{port}"], "labels": _target_labels(pod, target)} for pod, target, (host, port) in targets
+    ]
 
 
-def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
+def _target_labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
     """The labels of a pod's target: namespace and pod, and those that Prometheus' own pod discovery gives."""
     metadata = pod["metadata"]
     labels = {

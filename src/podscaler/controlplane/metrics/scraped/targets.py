@@ -2,7 +2,7 @@
 
 A pod is scraped when it is annotated `prometheus.io/scrape: "true"`, or when one of its containers has a port named
 `metrics` and the annotation is absent. With `prometheus.io/port: "8080"` as well, the URL is
-`http://ADDRESS:8080/metrics`.
+`http://ADDRESS:8080/metrics`. A new annotation: a field of `ScrapeTarget`, and a function that parses it.
 
 Source: the example configuration of Prometheus for Kubernetes (documentation), which made these annotations usual.
 Differs: without `prometheus.io/port` the port named `metrics` counts, then the first one; others are not scraped.
@@ -62,14 +62,18 @@ def target_of(pod: Mapping[str, Any]) -> ScrapeTarget | None:
         return None
     annotations = pod["metadata"].get("annotations") or {}
     scrape = annotations.get(SCRAPE, "").lower()
-    ports = list(_ports(pod["spec"]))
+    ports = list(_tcp_ports(pod["spec"]))
     metrics_port = next((number for name, number in ports if name == PORT_NAME), None)
     if scrape == "true" or (not scrape and metrics_port is not None):
-        return ScrapeTarget(_scheme(annotations), _port(annotations, ports, metrics_port), _path(annotations))
+        return ScrapeTarget(
+            _annotated_scheme(annotations),
+            _port_to_scrape(annotations, ports, metrics_port),
+            _annotated_path(annotations),
+        )
     return None
 
 
-def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+def _tcp_ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     """Name (or an empty text) and number of the TCP ports in a pod's spec: of regular containers, then of sidecars."""
     init_containers = spec.get("initContainers") or []
     sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
@@ -79,7 +83,7 @@ def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
                 yield port.get("name", ""), port["containerPort"]
 
 
-def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_port: int | None) -> int:
+def _port_to_scrape(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_port: int | None) -> int:
     """The annotated port, else `metrics_port` (None: no port is named so), else the first one. Raises TargetError."""
     port_text = annotations.get(PORT)
     if port_text is None:
@@ -93,7 +97,7 @@ def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_
     return int(port_text)
 
 
-def _path(annotations: Mapping[str, str]) -> str:
+def _annotated_path(annotations: Mapping[str, str]) -> str:
     """The annotated path, with a slash at its beginning. Raises TargetError if it is too long."""
     path = annotations.get(PATH, PATH_DEFAULT) or PATH_DEFAULT
     if len(path) > PATH_MAX_CHARACTERS:
@@ -101,7 +105,7 @@ def _path(annotations: Mapping[str, str]) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _scheme(annotations: Mapping[str, str]) -> str:
+def _annotated_scheme(annotations: Mapping[str, str]) -> str:
     """The annotated scheme, `http` without one. Raises TargetError for another one than `http` and `https`."""
     scheme = annotations.get(SCHEME, SCHEMES[0]).lower() or SCHEMES[0]
     if scheme not in SCHEMES:
