@@ -1,6 +1,7 @@
-"""Writes the section of an explanation about limits: windows, policies, bounds, and the write of the scale.
+"""Writes the section "Decision" of an explanation: from the proposals of the metrics, by way of limits, to the scale.
 
-Called by `steps`. A further limit: a line in `_lines`, in the order of the computation.
+Called by `steps`. A further limit: a line in `_lines`, or in `_limit_lines` for what the trace has in `Limits`, in the
+order of the computation.
 
 Source: docs/spec/decision.md 3.2 (Loop), 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
@@ -23,7 +24,7 @@ def section(trace: Trace, source: TraceSource) -> Section:
 
 
 def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
-    """The lines in the order of the computation: metrics, windows, policies, cooldown, bounds, result, write."""
+    """The lines in order: metrics, windows, policies and bounds, cooldown, lifting from zero, result, write."""
     if trace.combination is not None and trace.metrics:
         yield Line("metrics", _combined_text(trace, trace.combination))
     if trace.stabilization is not None and trace.limits is not None:
@@ -54,26 +55,39 @@ def _combined_text(trace: Trace, combination: Combination) -> str:
 
 
 def _window_lines(trace: Trace, step: Stabilization) -> Iterable[Line]:
+    """The lines of both windows, and of what they made of the proposal; without a behavior there is no window up."""
     if step.up_cutoff is not None:
-        yield Line("window up", _window_text(trace, step, step.up_cutoff, _lowest_text(trace, step)))
-    yield Line("window down", _window_text(trace, step, step.down_cutoff, _highest_text(trace, step)))
+        lowest = step.proposal if step.lowest is None else step.lowest
+        yield Line("window up", _window_text(trace, step, step.up_cutoff, "lowest", lowest))
+    yield Line("window down", _window_text(trace, step, step.down_cutoff, "highest", step.highest))
     yield Line("stabilized", _stabilized_text(trace, step))
 
 
-def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme_text: str) -> str:
-    """The recommendations in a window: `5 min: 8 (3 min ago), 6 (1 min ago), 2 older; highest 8 (3 min ago)`."""
+def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme_word: str, extreme: int) -> str:
+    """The recommendations in a window: `5 min: 8 (3 min ago), 6 (1 min ago), 2 older; highest 8 (3 min ago)`.
+
+    Args:
+        cutoff: the start of the window, in ns since the epoch; that of an empty window (0 s) is now.
+        extreme_word, extreme: `highest` or `lowest`, and the replicas that the window results in.
+    """
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
+    in_window = _recommendations_since(step, cutoff)
+    older_count = len(step.recommendations) - len(in_window)
+    older_count_text = f", {older_count} older" if older_count else ""
+    extreme_text = f"{extreme_word} {extreme}{_origin_text(trace, step, extreme, in_window)}"
+    return f"{wording.span(window_ns)}: {_runs_text(trace, in_window)}{older_count_text}; {extreme_text}"
+
+
+def _recommendations_since(step: Stabilization, cutoff: int) -> list[Recommendation]:
+    """The recommendations in a window, which includes its start only without a behavior, as upstream."""
     includes_cutoff = step.up_cutoff is None  # without a behavior
-    in_window = [
+    return [
         recommendation
         for recommendation in step.recommendations
         if recommendation.at > cutoff or (includes_cutoff and recommendation.at == cutoff)
     ]
-    older_count = len(step.recommendations) - len(in_window)
-    older_count_text = f", {older_count} older" if older_count else ""
-    return f"{wording.span(window_ns)}: {_runs_text(trace, in_window)}{older_count_text}; {extreme_text}"
 
 
 def _runs_text(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
@@ -94,24 +108,11 @@ def _run_text(trace: Trace, run: Sequence[Recommendation]) -> str:
     return f"{run[0].replicas} ({len(run)} times, {oldest_age.removesuffix(' ago')} to {newest_age})"
 
 
-def _highest_text(trace: Trace, step: Stabilization) -> str:
-    return f"highest {step.highest}{_origin(trace, step, step.highest, step.down_cutoff)}"
-
-
-def _lowest_text(trace: Trace, step: Stabilization) -> str:
-    lowest = step.proposal if step.lowest is None else step.lowest
-    return f"lowest {lowest}{_origin(trace, step, lowest, step.up_cutoff or 0)}"
-
-
-def _origin(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
+def _origin_text(trace: Trace, step: Stabilization, replicas: int, in_window: Iterable[Recommendation]) -> str:
     """Where the result of a window comes from: ` (the proposal itself)` or ` (2 min ago)`."""
     if replicas == step.proposal:
         return " (the proposal itself)"
-    latest = max(
-        recommendation.at
-        for recommendation in step.recommendations
-        if recommendation.replicas == replicas and recommendation.at >= cutoff
-    )
+    latest = max(recommendation.at for recommendation in in_window if recommendation.replicas == replicas)
     return f" ({wording.age(latest, trace.now)})"
 
 
@@ -188,6 +189,7 @@ def _cooldown_text(trace: Trace, cooldown: Cooldown) -> str:
 
 
 def _result_text(trace: Trace) -> str:
+    """The desired replicas, compared with the present ones: `8 instead of 5`, `5, as it is`."""
     if trace.desired is None:
         return "none: the count stays as it is" if trace.current_replicas is not None else "none"
     if trace.desired == trace.current_replicas:

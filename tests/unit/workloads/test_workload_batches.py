@@ -18,7 +18,7 @@ def counting(log, failing_after=10**9):
 async def test_every_call_is_made(count):
     """As many calls as asked for."""
     log = []
-    assert await pod_control.slow_start(count, counting(log)) == count
+    await pod_control.slow_start(count, counting(log))
     assert len(log) == count
 
 

@@ -18,8 +18,8 @@ def bounds(surge, unavailable):
 def noted(desired, maximum, revision=1):
     return {
         revisions.REVISION: str(revision),
-        revisions.DESIRED: str(desired),
-        revisions.MAXIMUM: str(maximum),
+        revisions.DESIRED_REPLICAS: str(desired),
+        revisions.MAX_REPLICAS: str(maximum),
     }
 
 

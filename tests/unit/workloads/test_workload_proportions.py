@@ -7,7 +7,7 @@ from podscaler.testing import workloads as build
 
 
 def sets(*sizes, maximum=None):
-    notes = {} if maximum is None else {revisions.MAXIMUM: str(maximum)}
+    notes = {} if maximum is None else {revisions.MAX_REPLICAS: str(maximum)}
     return [
         build.replica_set(f"rs{age}", size, created_at=age * 10**9, annotations=notes) for age, size in enumerate(sizes)
     ]

@@ -7,11 +7,14 @@ for each value of the key labels, exactly the series of the restricted query. Ru
 
 1. A selector with the restriction is partitioned. One without is a constant: the same in both queries.
 2. A function of single series keeps this; so does `histogram_quantile`, where `le` is no key label.
-3. An aggregation keeps it if its result has all key labels: `by` names them, or `without` names none of them.
-4. An operation of two partitioned vectors keeps it if series match by all key labels; one with a number always does.
-5. Everything else is not partitioned: `absent`, `scalar`, `label_replace`, aggregations without grouping, ...
+3. An aggregation keeps it if its result has all key labels: `by` names them, or `without` names none of them. Only
+   aggregations that compute each group from its own series do (`_PER_GROUP_AGGREGATIONS`).
+4. An operation of two partitioned vectors keeps it if series match by all key labels; an arithmetic operation or a
+   comparison with a number does, too.
+5. Everything else is not partitioned, such as `absent`, `scalar`, `label_replace`, and aggregations without grouping.
 
-A new function of PromQL that treats each series on its own: a word in one of the lists below.
+`sum by (namespace, pod) (rate(x{restriction}[1m]))` is partitioned by namespace and pod; without `pod` it is not. A new
+function of PromQL that treats each series on its own: a word in one of the lists below.
 """
 
 from enum import Enum
@@ -33,7 +36,13 @@ MARK = "__podscaler_restriction__"
 MARK_MATCHER = f'{MARK}="1"'
 
 _SET_OPERATORS = frozenset({"and", "or", "unless"})
-_UNSUPPORTED_AGGREGATIONS = frozenset({"count_values", "limitk", "limit_ratio"})
+_PER_GROUP_AGGREGATIONS = frozenset(
+    {"sum", "min", "max", "avg", "group", "stddev", "stdvar", "count", "bottomk", "topk", "quantile"}
+)
+"""The aggregations whose result for a group depends on its series alone.
+
+Not among them: `count_values`, which adds a label, and `limitk` and `limit_ratio`, which choose series by their hashes.
+"""
 _NUMBERS = frozenset({"time", "pi"})
 _OVER_TIME = "avg min max sum count quantile stddev stdvar last first present mad ts_of_max ts_of_min ts_of_last"
 _MATHEMATICS = "abs ceil clamp clamp_max clamp_min exp floor ln log10 log2 round sgn sqrt deg rad sort sort_desc"
@@ -114,8 +123,8 @@ class _Analysis:
             return _Kind.OTHER
         if vector is _Kind.CONSTANT:
             return _Kind.CONSTANT
-        is_supported = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
-        is_kept = vector is _Kind.PARTITIONED and is_supported and self._keeps_keys(aggregation)
+        is_per_group = aggregation.operator in _PER_GROUP_AGGREGATIONS
+        is_kept = vector is _Kind.PARTITIONED and is_per_group and self._keeps_keys(aggregation)
         return _Kind.PARTITIONED if is_kept else _Kind.OTHER
 
     def _keeps_keys(self, aggregation: PromAggregation) -> bool:
@@ -138,7 +147,7 @@ class _Analysis:
 
     def _matches_by_keys(self, operation: BinaryOperation) -> bool:
         """Whether series of the two operands match by all key labels (rule 4)."""
-        if operation.copied & self._keys:
+        if operation.copied & self._keys:  # group_left or group_right takes these labels from the other operand
             return False
         if operation.matching == "on":
             return self._keys <= operation.labels

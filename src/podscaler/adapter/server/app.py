@@ -1,8 +1,8 @@
 """Serves the adapter over HTTP: authorization, discovery, the metrics APIs, health and its own metrics.
 
-`adapter.assembly` makes it. A request passes `access`, then one of the APIs by its group; an error of any of them is a
-Status. A bug in a request is logged with its traceback and is a 500 for this request alone. A new path that is not of
-an API group: a case in `_respond_authorized`.
+`adapter.assembly` makes it. Every request, of probes too, passes `access`; then come health and /metrics, discovery
+documents, and the APIs by their groups. An error of any of them is a Status. A bug in a request is logged with its
+traceback and is a 500 for this request alone. A new path that is not of an API group: an `if` of `_respond_authorized`.
 """
 
 import logging
@@ -33,9 +33,6 @@ class AdapterServer:
         access: authenticates and authorizes requests.
         unready: returns the reasons why the adapter is not ready; empty when it is.
         telemetry: counts requests, and renders /metrics.
-
-    Attributes:
-        unready: the same.
     """
 
     def __init__(
@@ -48,7 +45,7 @@ class AdapterServer:
         self._apis = {api.group: api for api in apis}
         self._documents = discovery.documents(self._apis)
         self._access = access
-        self.unready = unready
+        self._unready = unready
         self._telemetry = telemetry
         self._runner: web.ServerRunner | None = None
 
@@ -76,7 +73,7 @@ class AdapterServer:
         """The response to a request, which is counted."""
         began_s = self._telemetry.now_s()
         response, group = await self._respond_or_error(request), ""
-        segments = request.path.split("/", 3)
+        segments = request.path.split("/", 3)  # not by RequestInfo: requests that it rejects are counted, too
         if len(segments) > 2 and segments[1] == "apis" and segments[2] in self._apis:
             group = segments[2]
         self._telemetry.count_request(group, response.status, began_s)
@@ -108,7 +105,7 @@ class AdapterServer:
         if info.path in ("/healthz", "/livez"):
             return web.Response(text="ok")
         if info.path == "/readyz":
-            reasons = self.unready()
+            reasons = self._unready()
             return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
         if info.path == "/metrics":
             return web.Response(body=self._telemetry.render(), headers={"Content-Type": METRICS_TYPE})

@@ -1,7 +1,8 @@
-"""Defines the settings of the controller: the checked values of its flags.
+"""Defines the settings of the controller: the values of its flags.
 
-`podscaler.cli.options.settings` makes them from flags; all parts of the controller read them. A new flag: an attribute
-here, and in `flags` or one of its parts if recordings need it.
+`podscaler.cli.options.settings` checks flags and makes the settings; all parts of the controller read them. A new flag:
+an attribute here, and an entry in `flags` or one of its parts, so that recordings have it. A flag or gate that changes
+decisions is also an attribute of `podscaler.core.model.settings`, which `decision` sets.
 
 Source: docs/spec/controller.md 7 (Flags).
 """
@@ -20,7 +21,7 @@ from podscaler.core.model import settings as core_settings
 from podscaler.metrics.heapster import HeapsterService
 
 SLOTS_PER_WORKER = 20
-"""Concurrent syncs for each worker of the flag: a sync mostly waits for responses, so five at once would be too few."""
+"""Concurrent syncs for each worker of the flag: a sync mostly waits for responses, so its default of 5 is too few."""
 TICK_MAX_S = 2.0
 """The greatest `ControllerSettings.tick_s`."""
 REACTING_TICK_MAX_S = 1.0
@@ -105,7 +106,11 @@ class ControllerSettings:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """All settings by the names of their flags, as recordings contain them."""
+        """The settings of syncs by the names of their flags, as recordings contain them.
+
+        Those of Kubernetes v1.37 are always there, so that recordings state them whatever later defaults are; others
+        only where they are set. What no sync depends on (`--dry-run`, `--compare`, namespaces) is left out.
+        """
         prefix = "horizontal-pod-autoscaler-"
         return {
             "concurrent-horizontal-pod-autoscaler-syncs": self.concurrent_syncs,

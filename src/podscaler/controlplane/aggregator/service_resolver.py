@@ -1,9 +1,9 @@
-"""Resolves the Service of an APIService to the addresses of its ready endpoints.
+"""Resolves a Service and a port to the addresses of its ready endpoints.
 
-`aggregation_layer` calls it for every proxied request, `availability` and `remote_documents` for their own, the API
-server's `webhook_client` and `proxy_targets` for webhooks and Services: the Service metrics-server in kube-system with
-port 443 becomes [("127.5.1.2", 10250)]. Requests go to endpoints, not to the Service's clusterIP, as with
-kube-apiserver's flag `--enable-aggregator-routing`: this works without a Service proxy.
+`aggregation_layer` calls it for every proxied request, `availability` and `remote_documents` for requests of their own,
+the API server's `webhook_client` and `proxy_targets` for webhooks and Services: the Service metrics-server in
+kube-system with port 443 becomes [("127.5.1.2", 10250)]. Requests go to endpoints, not to the Service's clusterIP, as
+with kube-apiserver's flag `--enable-aggregator-routing`: this works without a Service proxy.
 
 Source: kube-aggregator's service resolvers. Differs: Services of type ExternalName are resolved too; an external name
 that is a Service of this cluster resolves to the endpoints of that Service.
@@ -62,13 +62,13 @@ def find_port(service: Object, port: int) -> Object | None:
 
 
 def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
-    """The addresses of endpoints that are ready, each with the pods' number of the port of that name."""
+    """The addresses of endpoints that are ready, each with the target port that its slice has for that name."""
     for endpoint, endpoint_port in ready_endpoints(slices, port_name):
         yield endpoint["addresses"][0], endpoint_port
 
 
 def ready_endpoints(slices: Sequence[Object], port_name: str) -> Iterator[tuple[Object, int]]:
-    """The endpoints that are ready and have an address, each with the pods' number of the port of that name."""
+    """The endpoints that are ready and have an address, each with the target port that its slice has for that name."""
     for endpoint_slice in slices:
         ports = endpoint_slice.get("ports") or []
         endpoint_port = next((port.get("port") for port in ports if port.get("name", "") == port_name), None)

@@ -65,9 +65,10 @@ class Authenticator:
         return outcome.user if isinstance(outcome, AuthenticatedUser) else None
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenRejection:
-        """The user of a token that is valid for one of `audiences`, or why it is not accepted.
+        """The user of a token that is valid for one of `audiences`, with those of them that it is valid for.
 
-        The token is compared with every static token, each in constant time, against timing attacks.
+        A TokenRejection says why it is not accepted. Static tokens are valid for DEFAULT_AUDIENCES. The token is
+        compared with every static token, each in constant time, against timing attacks.
         """
         digest_of_token = _digest(token)
         user: User | None = None
@@ -78,14 +79,16 @@ class Authenticator:
             common_audiences = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]
             return AuthenticatedUser(user, common_audiences) if common_audiences else INVALID_TOKEN
         outcome = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
-        return outcome or INVALID_TOKEN
+        return INVALID_TOKEN if outcome is None else outcome  # None: no JWT, or another issuer
 
 
 def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
     """The user of a verified certificate: its common name, with its organizations as groups.
 
+    None if there is no certificate, or it has no common name.
+
     Args:
-        certificate: as `ssl.SSLSocket.getpeercert` returns it. The result is None without one or its common name.
+        certificate: as `ssl.SSLSocket.getpeercert` returns it.
     """
     attributes: dict[str, list[str]] = {}
     for relative_name in (certificate or {}).get("subject", ()):  # such as (("commonName", "jane"),)

@@ -59,7 +59,7 @@ def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
     "The fallback replicas are below minReplicas or above maxReplicas.",
 )
 def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
-    """PSL027: fallback replicas that the bounds change."""
+    """PSL027: fallback replicas that minReplicas or maxReplicas change."""
     for autoscaler in context.autoscalers:
         fallback = _find_fallback(autoscaler)
         if fallback is None or autoscaler.min_replicas <= fallback.replicas <= autoscaler.max_replicas:
@@ -85,7 +85,10 @@ def _find_fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
 
 
 def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
-    """The field of a PodAutoscaler; None if it has none, or one that its API server rejects."""
+    """The field of a PodAutoscaler; None if it has none, or one that its API server rejects (PSL000 reports it).
+
+    A rejected field does not count, so the rules look at the annotations then.
+    """
     item = autoscaler.item
     is_rejected = any(api_error.field.startswith(f"spec.{FIELD}") for api_error in item.api_errors)
     if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:

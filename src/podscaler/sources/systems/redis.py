@@ -1,7 +1,7 @@
-"""Reads the length of a list or stream, or the lag of a consumer group, from Redis or a server with its protocol.
+"""Reads the length of a list or stream, or the lag or pending messages of a consumer group, from Redis or its like.
 
-A list or a stream that does not exist has length 0, as Redis removes empty lists. The lag of a consumer group needs
-Redis 7 or newer.
+A list or a stream that does not exist has length 0, as Redis removes empty lists; it has no consumer groups, so their
+lag is an error. The lag needs Redis 7 or newer.
 
 `podscaler.sources.source_types` finds RedisSource by `spec.redis` of a MetricSource. A new setting: a field of
 RedisSettings and of `podscaler.api.kinds.autoscaling.metric_source_schema`.
@@ -63,7 +63,7 @@ class RedisSource:
 
     @property
     def query(self) -> str:
-        """Such as `redis list jobs at redis:6379/0`."""
+        """What is read, for messages: `redis list jobs at redis:6379/0`."""
         settings, stream = self._settings, self._settings.stream
         address = f"{addresses.host_port(self._host, self._port)}/{settings.database}"
         if stream is None:

@@ -12,19 +12,20 @@ from podscaler.api.resource.resources import Object
 
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MAXIMUM = "deployment.kubernetes.io/max-replicas"
-"""`spec.replicas` of the Deployment, and that plus maxSurge, at the last scaling of the ReplicaSet."""
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+"""`spec.replicas` of the Deployment at the last scaling of the ReplicaSet."""
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
+"""The same plus maxSurge."""
 HISTORY_MAX_CHARACTERS = 2000
-"""As upstream."""
+"""How long HISTORY becomes at most, as upstream; its oldest revisions are dropped."""
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
         "deprecated.deployment.rollback.to",
         REVISION,
         HISTORY,
-        DESIRED,
-        MAXIMUM,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
     }
 )
 """Annotations that are not copied from the Deployment to its ReplicaSets."""
@@ -64,9 +65,9 @@ def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None
 
 
 def note_sizes(replica_set: Object, desired_replicas: int, max_replicas: int) -> None:
-    """Write the desired and maximum replicas of the Deployment, in place, so that a later change is detected."""
+    """Write the desired and maximum replicas of the Deployment, in place; `rollout` detects a scaling by them."""
     annotations = replica_set["metadata"].setdefault("annotations", {})
-    annotations.update({DESIRED: str(desired_replicas), MAXIMUM: str(max_replicas)})
+    annotations.update({DESIRED_REPLICAS: str(desired_replicas), MAX_REPLICAS: str(max_replicas)})
 
 
 def _with_entry(history: str, old_revision: str) -> str:

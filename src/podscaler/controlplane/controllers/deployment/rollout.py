@@ -74,7 +74,7 @@ class Rollout:
     def was_scaled(self) -> bool:
         """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one (annotation)."""
         for replica_set in replica_sets.active(self.sets):
-            noted_replicas = revisions.parse_number(replica_set, revisions.DESIRED)
+            noted_replicas = revisions.parse_number(replica_set, revisions.DESIRED_REPLICAS)
             if noted_replicas is not None and noted_replicas != self.desired_replicas:
                 return True
         return False
@@ -183,7 +183,7 @@ class Rollout:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
         if self.new_set is None:
             return False
-        noted_replicas = revisions.parse_number(self.new_set, revisions.DESIRED)
+        noted_replicas = revisions.parse_number(self.new_set, revisions.DESIRED_REPLICAS)
         available = replica_sets.count(self.new_set, "availableReplicas")
         return replica_sets.size(self.new_set) == self.desired_replicas == noted_replicas == available
 
@@ -319,7 +319,7 @@ def _fair_share(replica_set: Object, allowed_pods: int, current_pods: int) -> in
     size = replica_sets.size(replica_set)
     if allowed_pods == 0:
         return -size
-    old_allowed_pods = revisions.parse_number(replica_set, revisions.MAXIMUM) or current_pods
+    old_allowed_pods = revisions.parse_number(replica_set, revisions.MAX_REPLICAS) or current_pods
     return _round_half_away_from_zero(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 

@@ -7,9 +7,10 @@ ports: [80]} and {addresses: [10.0.0.1], ports: [443]} become one with both port
 2. An address that is both ready and not ready on a port is not ready there.
 3. Subsets and ports are sorted by hash; addresses by IP, then by the target's uid.
 
-Source: core/v1 Endpoints; RepackSubsets of kube-controller-manager's endpoints package. It sorts by the MD5 hash of
-Go's debugging output of a value, which the functions `..._text` reproduce. So a new field of a port concerns `_Port`,
-`_port_of`, `_endpoint_port` and `_port_text`.
+Source: core/v1 Endpoints; RepackSubsets of kube-controller-manager's endpoints package. It sorts by the MD5 hash of a
+value as DeepHashObject prints it (the verb %#v of go-spew), which the functions `..._text` reproduce:
+`(v1.EndpointPort){Name:(string)http Port:(int32)80 Protocol:(v1.Protocol)TCP AppProtocol:(*string)<nil>}`. So a new
+field of a port concerns `_Port`, `_port_key`, `_port_object` and `_port_text`.
 """
 
 import hashlib
@@ -41,15 +42,15 @@ _REFERENCE_FIELDS = {
 def canonical(subsets: Iterable[Object]) -> list[Object]:
     """The subsets (valid, defaults filled in) in the canonical form; the argument stays as it is."""
     addresses: dict[_Address, Object] = {}
-    states_by_port: dict[_Port | None, _States] = {}
+    states_by_port: dict[_Port | None, _States] = {}  # None: the addresses of subsets without ports
     for subset in subsets:
-        ports: list[_Port | None] = [_port_of(port) for port in subset.get("ports") or []]
+        ports: list[_Port | None] = [_port_key(port) for port in subset.get("ports") or []]
         for port in ports or [None]:
-            _add_readiness(subset, states_by_port.setdefault(port, {}), addresses)
+            _collect_addresses(subset, states_by_port.setdefault(port, {}), addresses)
     ports_by_states: dict[frozenset[tuple[_Address, bool]], list[_Port]] = {}
     for port, states in states_by_port.items():
         ports_of_states = ports_by_states.setdefault(frozenset(states.items()), [])
-        if port is not None:  # None: the addresses of subsets without ports
+        if port is not None:
             ports_of_states.append(port)
     repacked = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
     if len(repacked) < 2:  # the usual case, which needs no hash
@@ -57,7 +58,7 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
     return sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
 
 
-def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:
+def _collect_addresses(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:
     """Add the addresses of a subset to `addresses`, and their readiness on one of its ports to `states` (rule 2)."""
     for field, is_ready in _READINESS_BY_FIELD.items():
         for address in subset.get(field) or []:
@@ -76,18 +77,18 @@ def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_A
             subset[field] = field_addresses
     sorted_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
     if sorted_ports:
-        subset["ports"] = [_endpoint_port(port) for port in sorted_ports]
+        subset["ports"] = [_port_object(port) for port in sorted_ports]
     return subset
 
 
-def _port_of(endpoint_port: Object) -> _Port:
+def _port_key(endpoint_port: Object) -> _Port:
     """The fields of an EndpointPort; an application protocol that is not set is None."""
     name, protocol = endpoint_port.get("name", ""), endpoint_port.get("protocol", "")
     return name, endpoint_port["port"], protocol, endpoint_port.get("appProtocol")
 
 
-def _endpoint_port(port: _Port) -> Object:
-    """The EndpointPort with these fields; the inverse of `_port_of`."""
+def _port_object(port: _Port) -> Object:
+    """The EndpointPort with these fields; the inverse of `_port_key`."""
     name, number, protocol, app_protocol = port
     endpoint_port: Object = {"name": name} if name else {}
     endpoint_port |= {"port": number, "protocol": protocol}
@@ -104,7 +105,7 @@ def _subset_text(subset: Object) -> str:
     """The text of a subset as Go's debugging output, of which only the hash is used."""
     addresses = _slice_text(map(_address_text, subset.get("addresses") or []))
     not_ready_addresses = _slice_text(map(_address_text, subset.get("notReadyAddresses") or []))
-    ports = _slice_text(_port_text(_port_of(port)) for port in subset.get("ports") or [])
+    ports = _slice_text(_port_text(_port_key(port)) for port in subset.get("ports") or [])
     return (
         f"(v1.EndpointSubset){{Addresses:([]v1.EndpointAddress){addresses}"
         f" NotReadyAddresses:([]v1.EndpointAddress){not_ready_addresses} Ports:([]v1.EndpointPort){ports}}}"

@@ -1,9 +1,10 @@
 """The endpoint slice controller: writes the EndpointSlices of every Service with a selector from its pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
-other managers, are left alone. `endpoints` and `slices` have the content of a slice.
+other managers, are left alone. A field of an endpoint: `endpoints`; how endpoints are spread over slices: `slices`; how
+slices are read and written: `stored_slices`.
 
-Source: documentation of Service and EndpointSlice.
+Source: documentation of Service and EndpointSlice; the reason and message of its Event are upstream's.
 """
 
 from collections import defaultdict
@@ -23,7 +24,9 @@ from podscaler.controlplane.registry.registry import Registry
 SERVICES = "services"
 PODS = "pods"
 BATCH_S_PER_POD = 0.00025
+"""How long changes are collected for each pod of a Service, so that n changes of n pods do not cost n * n."""
 MAX_BATCH_S = 1.0
+"""How long they are collected at most."""
 
 
 class EndpointSlices(Reconciler[Key]):

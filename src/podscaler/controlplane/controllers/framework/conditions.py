@@ -1,7 +1,7 @@
 """Finds, sets and removes conditions of a workload's status; the status computations of the controllers call it.
 
-A condition is a dict with `type`, `status`, `reason` and `message`; a list has at most one of a type. The functions do
-not change their arguments.
+A condition is a dict with `type`, `status`, `reason` (may be absent), `message` and `lastTransitionTime`; a list has at
+most one of a type. The functions do not change their arguments. What makes a condition a new one: `_status_and_reason`.
 
 Source: apps/v1 DeploymentCondition and ReplicaSetCondition, and how their controllers set them.
 """
@@ -24,7 +24,7 @@ def without(conditions: Conditions, type_: str) -> list[Object]:
 
 
 def with_condition(conditions: Conditions, new_condition: Object) -> list[Object]:
-    """The conditions with `new_condition` at the end in place of the one of its type.
+    """The conditions without the one of the type of `new_condition`, and with `new_condition` at the end.
 
     As upstream, with equal status and reason the old condition stays as it is, whatever its message. With equal status
     alone the new one keeps the old lastTransitionTime.

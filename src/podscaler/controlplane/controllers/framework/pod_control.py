@@ -1,7 +1,7 @@
 """Creates and deletes the pods of workload objects, with an Event for each result.
 
 The ReplicaSet, DaemonSet, StatefulSet and Job controllers call it. Creations run in batches that start small and double
-(slow start), so that a create that cannot succeed is not tried five hundred times. `_record_event` has the Events.
+(slow start), so that a create that cannot succeed is not tried five hundred times. A new Event: in `_record_event`.
 
 Source: PodControlInterface and slowStartBatch of kube-controller-manager; events are upstream's.
 """
@@ -19,18 +19,22 @@ PODS = "pods"
 BURST_PODS = 500
 """The most pods created or deleted in one sync."""
 BATCH_S_PER_POD = 0.00025
-"""How long changes are collected for each pod of an owner (`BatchPeriod`), so that the work is linear in the pods."""
+"""How long the controllers collect changes before a sync, for each pod of an owner (`control_loop.BatchPeriod`).
+
+A sync reads all pods of the owner, so without it n changes of n pods would cost n * n.
+"""
 MAX_BATCH_S = 1.0
+"""How long they collect changes at most."""
 
 MessageFormat = Callable[[Object, str, str, StatusError | None], str]
 """Returns the message of an Event, from owner, verb (`create`, `delete`), pod name, and error (None: success)."""
 
 
-async def slow_start(count: int, call: Callable[[], Awaitable[None]]) -> int:
+async def slow_start(count: int, call: Callable[[], Awaitable[None]]) -> None:
     """Make `count` calls in batches of 1, 2, 4, ... calls; those of a batch run concurrently.
 
-    Returns how many succeeded, which is `count`. After a batch with failures no further batch is started and an
-    ExceptionGroup with all failures of that batch is raised.
+    After a batch with failures no further batch is started and an ExceptionGroup with all failures of that batch is
+    raised.
     """
     succeeded, batch_size = 0, min(1, count)
     while batch_size > 0:
@@ -40,13 +44,15 @@ async def slow_start(count: int, call: Callable[[], Awaitable[None]]) -> int:
             raise ExceptionGroup(f"{len(failures)} of {batch_size} calls failed", failures)
         succeeded += batch_size
         batch_size = min(2 * batch_size, count - succeeded)
-    return succeeded
+
+
+_VERB_FORMS = {"create": ("Created", "creating"), "delete": ("Deleted", "deleting")}
 
 
 def pod_message(_owner: Object, verb: str, name: str, error: StatusError | None) -> str:
     """The message of most controllers: `Created pod: web-x7k2p`, `Error deleting: ...`."""
-    stem = verb.removesuffix("e").capitalize()  # Creat-ed, Creat-ing
-    return f"{stem}ed pod: {name}" if error is None else f"Error {stem.lower()}ing: {error.message}"
+    past, gerund = _VERB_FORMS[verb]
+    return f"{past} pod: {name}" if error is None else f"Error {gerund}: {error.message}"
 
 
 class PodControl:
@@ -64,9 +70,10 @@ class PodControl:
         self._format_message = format_message
 
     async def create_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
-        """Create pods in slow-start batches, at most `BURST_PODS`; returns why not all were created, None if they were.
+        """Create the first `BURST_PODS` pods in slow-start batches; returns the first error, None if there was none.
 
-        A namespace that is being deleted ends the creations and counts as no error. Raises ExceptionGroup for defects.
+        A namespace that is being deleted ends the creations and counts as no error. Raises ExceptionGroup if there are
+        errors other than StatusError, as `write_errors.first_error` does.
         """
         pending = iter(pods[:BURST_PODS])
         try:
@@ -76,7 +83,7 @@ class PodControl:
         return None
 
     async def delete_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
-        """Delete pods concurrently, at most `BURST_PODS`; results and exceptions as of `create_all`."""
+        """Delete the first `BURST_PODS` pods concurrently; returns and raises as `create_all`."""
         calls = (self.delete(owner, pod) for pod in pods[:BURST_PODS])
         return write_errors.first_error(await asyncio.gather(*calls, return_exceptions=True))
 

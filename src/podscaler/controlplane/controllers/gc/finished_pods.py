@@ -1,9 +1,10 @@
 """The pod garbage collector: deletes the oldest finished pods beyond a threshold.
 
 Finished pods are kept for their logs and exit codes. `controller_manager.Controllers` runs it in a
-`control_loop.ControlLoop`; there is one key.
+`control_loop.ControlLoop`; all pods together are one key (the unit of a sync).
 
-Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: the threshold is 500, not 12,500.
+Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: the threshold is 500, not 12,500; evicted pods
+are not deleted first. Upstream's other duties (orphaned and unscheduled terminating pods) have no case on one node.
 """
 
 from collections.abc import Iterable, Sequence
