@@ -226,8 +226,8 @@ def _selectable_text(values: list[Any]) -> str:
 def _make_version(crd_version: _DefinitionVersion) -> Version:
     """One version of a custom kind."""
     return Version(
-        crd_version.version["name"],
-        "",
+        version=crd_version.version["name"],
+        message="",  # a custom kind has no message in the schema
         default=lambda obj: defaulting.set_defaults(obj, crd_version.schema),
         to_storage=partial(_check_type, crd_version),
         from_storage=partial(_from_storage, crd_version),
@@ -285,12 +285,12 @@ def _from_storage(crd_version: _DefinitionVersion, obj: Object) -> Object:
     if crd_version.webhook is None or obj.get("apiVersion", crd_version.api_version) == crd_version.api_version:
         return _convert_by_version_name(crd_version, obj)
     _prune_and_default(crd_version, obj)
-    _convert(crd_version, obj)
+    _convert_by_webhook(crd_version, obj)
     pruning.prune(obj, crd_version.schema)
     return obj
 
 
-def _convert(crd_version: _DefinitionVersion, obj: Object) -> None:
+def _convert_by_webhook(crd_version: _DefinitionVersion, obj: Object) -> None:
     """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
     if not obj.keys() - {"apiVersion", "kind"}:  # kube-apiserver does not send empty objects
         obj["apiVersion"] = crd_version.api_version
@@ -339,7 +339,7 @@ def _make_strategy(crd_version: _DefinitionVersion, stored_version: _DefinitionV
         has_generation=True,
         spec_of=partial(_generation_content, crd_version),
         stored_form=partial(_stored_form, stored_version),
-        convert=partial(_convert, crd_version) if crd_version.webhook else None,
+        convert=partial(_convert_by_webhook, crd_version) if crd_version.webhook else None,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
         warnings=partial(_warnings, crd_version),
@@ -444,7 +444,7 @@ def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
     Raises ConversionNeeded.
     """
     if stored_version.webhook:
-        _convert(stored_version, obj)
+        _convert_by_webhook(stored_version, obj)
     pruning.prune(obj, stored_version.schema)
     obj["metadata"] = canonical.canonical(obj["metadata"], decoding.OBJECT_META)
     return obj

@@ -46,7 +46,8 @@ def parse(duration_text: str) -> int:
         return 0
     if not unsigned_text:
         raise _invalid(duration_text)
-    total_ns = sum(_term_ns(duration_text, term) for term in _TERM.finditer(unsigned_text) if term[0])
+    terms = [term for term in _TERM.finditer(unsigned_text) if term[0]]  # without the empty match at the end
+    total_ns = sum(_term_ns(duration_text, term) for term in terms)
     is_negative = duration_text[0] == "-"
     if total_ns > (_MAX_NEGATIVE_NS if is_negative else _MAX_NS):
         raise _invalid(duration_text)

@@ -40,7 +40,7 @@ _TWO_DIGITS = re.compile(r"[0-9]{2}", re.ASCII)
 _OFFSET_HOURS_MAX, _OFFSET_MINUTES_MAX = 24, 60
 """The largest offset from UTC that Go accepts."""
 _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}", re.ASCII)
-_DATE = (
+_DATE_TO_MINUTE = (
     _Element("2006", re.compile(r"[0-9]{4}", re.ASCII), "year"),
     _Element("-", re.compile("-")),
     _Element("01", _TWO_DIGITS, "month", 1, 12),
@@ -52,9 +52,9 @@ _DATE = (
     _Element("04", _TWO_DIGITS, "minute", 0, 59),
     _Element(":", re.compile(":")),
 )
-_SECONDS = (*_DATE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
-_MICROS = (
-    *_DATE,
+_TIME_ELEMENTS = (*_DATE_TO_MINUTE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
+_MICRO_TIME_ELEMENTS = (
+    *_DATE_TO_MINUTE,
     _Element("05", _TWO_DIGITS, "second", 0, 59),
     _Element(".000000", re.compile(r"[.,]([0-9]{6})", re.ASCII), "micro", 0, 999_999),
 )
@@ -63,13 +63,13 @@ _MICROS = (
 @lru_cache(maxsize=4096)
 def normalize_time(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, _RFC3339, _SECONDS), "seconds")
+    return _format(_parse_instant(time_text, _RFC3339, _TIME_ELEMENTS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def normalize_micro_time(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, _RFC3339_MICRO, _MICROS), "microseconds")
+    return _format(_parse_instant(time_text, _RFC3339_MICRO, _MICRO_TIME_ELEMENTS), "microseconds")
 
 
 def _format(instant: datetime, timespec: str) -> str:
@@ -119,7 +119,7 @@ def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta,
 
 def _to_utc(time_text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
     """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
-    year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
+    year, month, day, hour, minute, second = (numbers[element.name] for element in _TIME_ELEMENTS if element.name)
     try:
         return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
     except (ValueError, OverflowError):

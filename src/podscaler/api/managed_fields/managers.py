@@ -87,12 +87,12 @@ Managers = dict[Manager, ManagedFields]
 
 
 def updater(name: str, version: str, subresource: str) -> Manager:
-    """The manager of creates, updates and patches."""
+    """The manager of creates, updates and patches; UNKNOWN stands for an empty name."""
     return Manager(name or UNKNOWN, UPDATE, version, subresource)
 
 
 def applier(name: str, subresource: str) -> Manager:
-    """The manager of applies."""
+    """The manager of applies; UNKNOWN stands for an empty name."""
     return Manager(name or UNKNOWN, APPLY, subresource=subresource)
 
 
@@ -118,7 +118,7 @@ def parse_sent(entries: Sequence[Any]) -> Managers:
 
 
 def is_reset(entries: Sequence[Any] | None) -> bool:
-    """Whether a client removes all managers: by an empty list, or by one empty entry."""
+    """Whether a client removes all managers: by an empty list, or by one empty entry; False for None (none sent)."""
     return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
 
 

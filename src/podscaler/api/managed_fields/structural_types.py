@@ -74,16 +74,15 @@ def _members_type(schema: Mapping[str, Any]) -> MapType:
     """The type of an object's members; an embedded object has apiVersion, kind and metadata too."""
     is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
     properties = schema.get("properties") or {}
-
     common_types = _common_types() if schema.get("x-kubernetes-embedded-resource") else {}
 
     @cache
-    def make_type(name: str) -> FieldType:
-        """The type of a declared member."""
-        return common_types[name] if name in common_types else _type_of_schema(properties[name])
+    def find_declared(name: str) -> FieldType | None:
+        if name in common_types:
+            return common_types[name]
+        return _type_of_schema(properties[name]) if name in properties else None
 
-    names = {*properties, *common_types}
-    return MapType(lambda name: make_type(name) if name in names else None, _getter_of_undeclared(schema), is_atomic)
+    return MapType(find_declared, _getter_of_undeclared(schema), is_atomic)
 
 
 def _getter_of_undeclared(schema: Mapping[str, Any]) -> Callable[[], FieldType] | None:

@@ -1,6 +1,6 @@
 """Updates the managers of an object's fields after a create, update or patch.
 
-Called by `managed_kinds`, with the object before and after.
+Called by `managed_kinds`, with the object before and after; `applying` and `pruning` use `Changes` and `Versions`.
 
 Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
 other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
@@ -210,12 +210,15 @@ def cap_updaters(managers: Managers) -> Managers:
 
 
 def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -> None:
-    """Merge an updater into the manager _ANCIENT of its version, in place; a new one begins with those of `oldest`."""
+    """Merge an updater into the manager _ANCIENT of its version, in place; a new one takes the fields of `oldest`.
+
+    Updaters are merged by time, so that the time of the last one is that of the entry.
+    """
     managed = managers[manager]
     ancient_manager = Manager(_ANCIENT, UPDATE, managed.version)
     ancient = managers.get(ancient_manager)
     if ancient is None:
         ancient = managers.pop(oldest)
-    managers.pop(manager, None)
+    del managers[manager]
     fields = field_sets.union(managed.fields, ancient.fields)
     managers[ancient_manager] = ManagedFields(fields, managed.version, managed.time)

@@ -5,6 +5,7 @@
     {"kind": "Pod", "metadata": {}, "spec": {"containers": None}, "status": {}}
 
 Called by the registry for objects to be stored, and where the server makes objects (Scales, conversions, watch events).
+A message with another JSON form: `decode_values`.
 
 Rules: an empty list or map is removed where the Go field has the tag `omitempty`, and becomes null elsewhere; a field
 without `omitempty` is always present; so is a struct that is not behind a pointer, with its own fields of that kind. An
@@ -96,11 +97,10 @@ def _rules_of_message(message: str) -> dict[str, _Rule]:
 def _rule_of_field(field: Field) -> _Rule:
     """How a field is written: whether it is there without value, and as what."""
     target = None if field.is_scalar else schema.get_message(field.type)
-    is_struct = target is not None and not _is_own_form(target)
+    is_struct = target is not None and not _has_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
-    is_listed = target is not None and target.list
-    is_embedded_struct = is_plain and target is not None and not is_listed  # which omitempty does not leave out
-    is_always_present = not field.omitempty or (is_embedded_struct and not field.omitzero)
+    is_go_struct = is_plain and target is not None and not target.list  # omitempty has no effect on a Go struct
+    is_always_present = not field.omitempty or (is_go_struct and not field.omitzero)
     return _Rule(
         message=field.type if is_struct else "",
         is_list=field.repeated,
@@ -111,5 +111,6 @@ def _rule_of_field(field: Field) -> _Rule:
     )
 
 
-def _is_own_form(message: Message) -> bool:
+def _has_own_form(message: Message) -> bool:
+    """Whether the JSON form of a message is not an object of its fields."""
     return message.list or message.name in schema.OPAQUE

@@ -228,7 +228,7 @@ def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode
 
 
 def _report_repeated_keys(value: Repeated, state: DecodeState) -> None:
-    """Reports the repeated keys of a map to the state."""
+    """Report the repeated keys of a map to the state."""
     earlier_keys: set[str] = set()
     for key, _ in value.pairs:
         if key in earlier_keys:
@@ -260,8 +260,8 @@ def _union_decoder(name: str) -> Decode:
             raise DecodeError("boolean or JSON schema expected")
         if not isinstance(value, list):
             return ABSENT
-        element_type, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
-        return _decode_separately(_list_decoder(element_type, go_type), value)
+        element_type = "string" if name == schema.SCHEMA_OR_STRINGS else _JSON_SCHEMA
+        return _decode_separately(_list_decoder(element_type, go_type=""), value)  # a list: no error names its type
 
     return decode
 

@@ -83,9 +83,9 @@ class DecodeState:
             self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:
-        """The path of a field as Go's messages print it: `spec.containers[0].name`."""
+        """The path of a field of the current object, as Go's messages print it: `spec.containers[0].name`."""
         path = ""
-        for step in self.steps[:-1]:
+        for step in self.steps[:-1]:  # `key` stands for the last step
             if isinstance(step, int):
                 path += f"[{step}]"
             elif step is not None:

@@ -74,15 +74,15 @@ def _mixed_type_issues(literal_parts: list[LiteralPart], exempt_ids: set[int]) -
     """
     first_types: dict[tuple[int, str], Type] = {}
     reported_list_ids: set[int] = set()
-    issues_found = []
+    mixed_issues = []
     for literal, role, node, part_type in literal_parts:
         first_type = first_types.setdefault((id(literal), role), part_type)
         if id(literal) in exempt_ids or id(literal) in reported_list_ids or _is_alike(first_type, part_type):
             continue
         if role == "element":
             reported_list_ids.add(id(literal))
-        issues_found.append(Issue(node.offset, f"expected type '{first_type}' but found '{part_type}'"))
-    return issues_found
+        mixed_issues.append(Issue(node.offset, f"expected type '{first_type}' but found '{part_type}'"))
+    return mixed_issues
 
 
 def _is_alike(expected: Type, element_type: Type) -> bool:

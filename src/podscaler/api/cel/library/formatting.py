@@ -62,7 +62,8 @@ def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
         shortened_digits = digits[:9]  # there may be thousands
         raise EvaluationError(f"precision {shortened_digits} is beyond what this server writes")
     precision = int(digits)
-    clause_text = write(value, precision) if letter in "fe" else write(value)
+    has_precision = letter in "fe"  # other clauses ignore it
+    clause_text = write(value, precision) if has_precision else write(value)
     budget.spend_on_text(len(clause_text))
     return clause_text
 

@@ -1,7 +1,7 @@
 """CEL functions on IP addresses and networks: `cidr('10.0.0.0/8').containsIP('10.1.2.3')`.
 
-`environment` joins FUNCTIONS to the table of all functions. An IP is `Opaque("net.IP", address)`, a CIDR
-`Opaque("net.CIDR", interface)`.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions. An IP is
+`Opaque("net.IP", address)`, a CIDR `Opaque("net.CIDR", interface)`.
 
 Source: the documentation of Kubernetes' IP and CIDR libraries; messages of Go's net/netip.
 """
@@ -71,6 +71,7 @@ def _parse_cidr(cidr_text: str) -> Opaque:
     except ValueError:
         reason = _prefix_error(address)
     if reason or interface is None:
+        # the prefix stands twice: upstream's parser and its caller both add it
         raise EvaluationError(f"{_CIDR_ERROR}: {_CIDR_ERROR}: netip.ParsePrefix({quoted_text}): {reason}")
     if isinstance(interface.ip, ipaddress.IPv6Address) and interface.ip.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quoted_text} is not allowed")
