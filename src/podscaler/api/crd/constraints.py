@@ -3,7 +3,8 @@
     number_errors(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
 
 Called by `validation` for every value; `scale` calls `type_of`. Each `*_errors` function returns the field errors about
-the value at `path`.
+the value at `path`. A new keyword: a function here, a field of `structural.ValueConstraints`, and a call in
+`validation`.
 
 Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
 matched against the pattern, a format changes the message about a wrong type.

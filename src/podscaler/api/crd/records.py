@@ -4,8 +4,9 @@
 
 Called by `podscaler.controlplane.controllers.cluster.custom_resources` whenever a definition changes. The storage
 version has the record under which objects are stored; every other served version has a record (a face) with its own
-schema, columns and subresources, which reads and writes the same objects. `stored_version` is the storage version,
-`crd_version` the version of a record.
+schema, columns and subresources, which reads and writes the same objects. A new field of `spec.versions` is read in
+`_make_resource`, `_make_version` or `_make_strategy`. `stored_version` is the storage version, `crd_version` the
+version of a record.
 
 Invariants: an object that is read or written in a version is pruned by the schema of that version, as in
 kube-apiserver. With the conversion strategy `None` conversion changes only the apiVersion, and the hooks of all
@@ -453,8 +454,9 @@ def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
 def _warnings(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     rule_warnings: list[str] = []
-    is_converted = crd_version.webhook is not None and new["apiVersion"] != crd_version.api_version
-    if crd_version.rules is not None and old is not None and not is_converted:
+    # the stored form may be in another version, of which this version's rules cannot be evaluated
+    is_of_other_version = crd_version.webhook is not None and new["apiVersion"] != crd_version.api_version
+    if crd_version.rules is not None and old is not None and not is_of_other_version:
         results = crd_version.rules.evaluate(_with_type(crd_version, new), _with_type(crd_version, old))
         rule_warnings = [str(error) for error in results.warnings]
     return rule_warnings + _finalizer_warnings(new, old)

@@ -5,7 +5,7 @@
     self....")]
 
 `records` makes a RuleSet for each version of a definition that has rules; the validation of definitions evaluates rules
-on defaults.
+on defaults. A new attribute of rules: `ValidationRule` and `_compile_rule`.
 
 Semantics: `self` is the value at the node of the schema that has the rule. A rule that uses `oldSelf` runs only where
 an old value exists (or with `optionalOldSelf`). A violation in an unchanged value is a warning, not an error

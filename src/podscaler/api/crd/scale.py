@@ -3,7 +3,8 @@
     mapping({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}).replicas({"spec": {"size": 3}})
     3
 
-Called by `records`. `scale` arguments are a version's `subresources.scale`, as in the example.
+Called by `records`. `scale` arguments are a version's `subresources.scale`, as in the example. A new path in it:
+`mapping`, and its errors in `spec_errors` or `status_errors`.
 
 Source: docs/spec/api.md 5 (Scale subresource); the API documentation of CustomResourceSubresourceScale;
 tests/conformance/golden/scale.jsonl.

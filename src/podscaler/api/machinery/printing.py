@@ -17,6 +17,7 @@ from podscaler.api.machinery import instants
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
+"""The cells for an empty value, and for a time that is not known."""
 
 _SECOND_NS = 1_000_000_000
 _DAY_H = 24

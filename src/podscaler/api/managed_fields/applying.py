@@ -70,6 +70,7 @@ def apply(
     last_applied = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
     applied_entry = ManagedFields(fields, writer.version, last_applied.time if last_applied else "")
+    # From here on the applying manager counts as the owner of its new fields.
     claimed_managers = {**managers, writer.manager: applied_entry}
     merged_object = Pruner(claimed_managers, writer.version, versions).prune(
         merging.merge(live_object, config, field_type), last_applied

@@ -5,7 +5,8 @@
     {Manager("kubectl", "Apply"): ManagedFields({"f:spec": ...}, "apps/v1", ...)}
 
 Called by `updating`, `applying`, `managed_kinds` and `scale_fields`. A manager is identified by its name, operation,
-subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
+subresource and (for updates) apiVersion; one that applies stays the same when it changes its version. A new member of
+entries: `parse` and `_to_entry`.
 
 Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.
 """

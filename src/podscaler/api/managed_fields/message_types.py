@@ -133,11 +133,11 @@ def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any],
     if field.is_scalar:
         return ()  # items of sets have no keys
     key_fields = ((key, schema.find_field(field.type, key)) for key in keys)
-    defaults = ((key, _key_default(key_field)) for key, key_field in key_fields if key_field is not None)
+    defaults = ((key, _value_of_absent_key(key_field)) for key, key_field in key_fields if key_field is not None)
     return tuple((key, default) for key, default in defaults if default is not None)
 
 
-def _key_default(field: Field) -> Any:
+def _value_of_absent_key(field: Field) -> Any:
     """The value of an absent field: its default, or Go's zero if JSON always has the field; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default

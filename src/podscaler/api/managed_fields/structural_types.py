@@ -1,7 +1,8 @@
 """Makes the field types of custom resources for server-side apply, from their OpenAPI v3 schemas.
 
 Called by `podscaler.api.crd.records` for each custom resource, and by the registry for kinds without a schema;
-`message_types` makes the types of built-in kinds. The types of members are made on demand.
+`message_types` makes the types of built-in kinds. The types of members are made on demand. A new
+keyword: `_type_of_schema`, `_list_type` or `_members_type`.
 
 Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
 where unknown fields are preserved.

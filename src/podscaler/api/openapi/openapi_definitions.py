@@ -1,7 +1,7 @@
 """Converts schemas of OpenAPI v3 (`#/components/schemas/X`) to definitions of OpenAPI 2.0 (`#/definitions/X`).
 
 Called by `podscaler.controlplane.apiserver.discovery.openapi_v2` for `/openapi/v2`, which `kubectl explain
---output=plaintext-openapiv2` reads.
+--output=plaintext-openapiv2` reads. A keyword that OpenAPI 2.0 has, too: `_KEPT_MEMBERS`.
 
 Source: OpenAPI 2.0 (Schema Object); kube-openapi's conversion.
 """

@@ -4,6 +4,7 @@
     decode({"kind": "Deployment", "x": 1}, state)      {"kind": "Deployment"}; state.problems has `unknown field "x"`
 
 Called by `decoding`. Decoders are made once and refer to one another, also for recursive types (JSONSchemaProps).
+A new scalar, or a new message with a JSON form of its own: `decode_values`; a new union: `_union_decoder`.
 
 Rules: null is absent; names match exactly; a zero that means the same as a missing field (Go's omitempty without a
 pointer) is dropped, an empty list or map is kept (defaulting treats it differently); fields come out in the schema's
@@ -78,7 +79,7 @@ class _StructDecoder:
                 continue
             if field_value is None:
                 continue
-            if type(field_value) is plan.exact_type:
+            if type(field_value) is plan.exact_type:  # most values: a fast path
                 decoded = field_value
             else:
                 steps[-1] = plan.location

@@ -80,9 +80,9 @@ class DecodeState:
     def _record_problem(self, problem: str, key: str) -> None:
         """Records a problem with the field `key` of the current object, if there are not too many yet."""
         if len(self.problems) < _MAX_PROBLEMS:
-            self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
+            self.problems[f"{problem} {quoting.quoted(self._path_of_field(key))}"] = None
 
-    def _path(self, key: str) -> str:
+    def _path_of_field(self, key: str) -> str:
         """The path of a field of the current object, as Go's messages print it: `spec.containers[0].name`."""
         path = ""
         for step in self.steps[:-1]:  # `key` stands for the last step

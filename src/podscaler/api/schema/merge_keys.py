@@ -1,6 +1,7 @@
 """Looks up the patch strategy and merge key of a field of an API type, for strategic merge patches.
 
-Called by `podscaler.controlplane.apiserver.handlers.strategic_merge` for each field of a patch.
+Called by `podscaler.controlplane.apiserver.handlers.strategic_merge` for each field of a patch, which also implements
+the strategies: a new one is an attribute of `Merge`, and a case there.
 
     merge_strategy("core/v1.PodSpec", "containers")        Merge(merge=True, key="name")
     merge_strategy("core/v1.PodSpec", "volumes")           Merge(merge=True, retain_keys=True, key="name")

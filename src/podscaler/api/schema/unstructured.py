@@ -4,7 +4,7 @@
 
 Called by the API server after patches and applies, and where managed fields need an object in another version. It
 differs from `decoding`, which runs after it, in two ways: its own messages about values of the wrong type, and integers
-that are too large are truncated to the bits of the field.
+that are too large are truncated to the bits of the field (`_TRUNCATIONS`, where a new integer type is added).
 
 Source: runtime.DefaultUnstructuredConverter of apimachinery, measured for numbers out of range.
 """

@@ -233,7 +233,7 @@ class _Builder:
 
     def key_text(self, node: yaml.Node) -> str:
         """The text of a key; numbers and booleans become texts, as in JSON."""
-        value = self.read_scalar(node) if isinstance(node, yaml.ScalarNode) else ()
+        value = self.read_scalar(node) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, str | int | float):

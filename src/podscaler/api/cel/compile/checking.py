@@ -48,7 +48,14 @@ _LITERALS: dict[type, Type] = {
 
 
 class LiteralPart(NamedTuple):
-    """A part of a list or map literal: the literal, `element`, `key` or `value`, the part and its type."""
+    """A part of a list or map literal.
+
+    Attributes:
+        literal: the ListLiteral or MapLiteral.
+        role: `element`, `key` or `value`.
+        node: the part.
+        type: the type of the part.
+    """
 
     literal: Node
     role: str
@@ -163,7 +170,7 @@ class Checker:
         if container_type.name == "map":
             return container_type.type_args[1]
         if container_type.is_param:
-            self._bind(DYN, container_type)
+            self._bind(DYN, container_type)  # the fields of the parameter's type are not known
         elif "." in container_type.name:
             self._report(offset, f"unexpected failed resolution of '{container_type}'")
         elif not types.is_dynamic(container_type):
@@ -296,9 +303,9 @@ class Checker:
             return new_type
         return types.most_general(previous_type, new_type) if self._bind(previous_type, new_type) else DYN
 
-    def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
+    def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> None:
         expected_type, actual_type = self._resolve_type(expected), self._resolve_type(actual)
-        return self._report(node.offset, f"expected type '{expected_type}' but found '{actual_type}'")
+        self._report(node.offset, f"expected type '{expected_type}' but found '{actual_type}'")
 
     def _check_comprehension(self, node: Comprehension) -> Type:
         """The type of an expanded macro: its step must have the type of its start value."""

@@ -96,14 +96,14 @@ class _Parser:
             self._take()  # as ANTLR does, skip one extraneous token
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
-        condition = self._or_expression()
+        tree = self._or_expression()
         if self.token.kind == "?":
             operator = self._take()
             value_if_true = self._or_expression()
             self._expect(":")
-            condition = Call(operator.offset, "_?_:_", (condition, value_if_true, self.expression()))
+            tree = Call(operator.offset, "_?_:_", (tree, value_if_true, self.expression()))
         self.depth -= 1
-        return condition
+        return tree
 
     def _enter_expression(self) -> None:
         """Count one level of nesting. Raises _SyntaxError beyond DEPTH_MAX."""

@@ -5,7 +5,7 @@
     {"contains": (Overload("contains", is_method=True, params=(STRING, STRING), result=BOOL, ...),)}
 
 Each library (`standard`, `strings`, `lists`, ...) has such a table, FUNCTIONS. `checking` reads the types, `planning`
-calls the overload that fits the values.
+calls the overload that fits the values. A new type of Kubernetes in signatures: `_KUBERNETES_TYPES`.
 
 Signatures: `name(int, list<T>) -> bool` is a function, `string.name(int) -> bool` a method of string. Single capital
 letters are type parameters. A colon begins a function with a dot in its name:

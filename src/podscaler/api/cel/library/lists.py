@@ -93,7 +93,7 @@ def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
     return flattened
 
 
-def _compare(left: Any, right: Any) -> int:
+def _compare_values(left: Any, right: Any) -> int:
     """-1, 0 or 1, as `cmp_to_key` needs it."""
     return -1 if operators.is_less(left, right) else int(operators.is_less(right, left))
 
@@ -110,11 +110,11 @@ def _check_comparable(keys: list[Any]) -> None:
 
 def _sort(items: list[Any]) -> list[Any]:
     _check_comparable(items)
-    return sorted(items, key=cmp_to_key(_compare))
+    return sorted(items, key=cmp_to_key(_compare_values))
 
 
 def _compare_by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
-    return _compare(left[0], right[0])
+    return _compare_values(left[0], right[0])
 
 
 _SORT_KEY_OF_PAIR = cmp_to_key(_compare_by_key)
@@ -171,7 +171,7 @@ def _value_of_optional(optional: OptionalValue) -> Any:
     return optional.value
 
 
-def _unwrap(items: list[Any]) -> list[Any]:
+def _unwrap_optionals(items: list[Any]) -> list[Any]:
     """The values of the optionals that have one. Raises EvaluationError for an item that is no OptionalValue."""
     for optional in items:
         if not isinstance(optional, OptionalValue):
@@ -238,7 +238,7 @@ FUNCTIONS = table(
         "_[_](optional<map<K, V>>, K) -> optional<V>": _value_of_optional,
         "list<T>.first() -> optional<T>": lambda items: OptionalValue(items[0]) if items else OPTIONAL_NONE,
         "list<T>.last() -> optional<T>": lambda items: OptionalValue(items[-1]) if items else OPTIONAL_NONE,
-        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap,
-        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrap,
+        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap_optionals,
+        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrap_optionals,
     }
 )
