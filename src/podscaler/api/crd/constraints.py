@@ -56,17 +56,25 @@ def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
         return SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
     if not schema.types:
         return SchemaFindings()
-    is_whole = json_type == "number" and abs(value) <= _WHOLE_FLOAT_MAX and value == int(value)
-    is_number = json_type == "integer" and "number" in schema.types
-    is_valid = json_type in schema.types or (is_whole and "integer" in schema.types) or is_number
+    is_valid = _has_type(value, json_type, schema.types)
     if schema.format:  # then kube-openapi names the format in the error, and does not check the type of texts and lists
-        if json_type not in ("string", "array") and not (is_valid or go_format == schema.format):
+        is_text_or_list = json_type in ("string", "array")
+        if not is_text_or_list and not is_valid and go_format != schema.format:
             return SchemaFindings([schema_errors.wrong_type(path, go_format, schema.format, go_format)])
-        if not {"number", "integer"} & set(schema.types) and json_type in ("string", "array"):
+        if is_text_or_list and not {"number", "integer"} & set(schema.types):
             return SchemaFindings(checks=1)
     if is_valid:
         return SchemaFindings(checks=1)
     return SchemaFindings([schema_errors.wrong_type(path, json_type, expected_types, json_type)])
+
+
+def _has_type(value: Any, json_type: str, types: tuple[str, ...]) -> bool:
+    """Whether a value of `json_type` has one of the types: integers are numbers, whole floats are integers."""
+    if json_type == "integer":
+        return "integer" in types or "number" in types
+    if json_type == "number" and "number" not in types:
+        return "integer" in types and abs(value) <= _WHOLE_FLOAT_MAX and value == int(value)
+    return json_type in types
 
 
 def text_errors(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:

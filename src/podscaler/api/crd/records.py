@@ -464,7 +464,8 @@ def _warnings(crd_version: _DefinitionVersion, new: Object, old: Object | None) 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
     """Warnings about new finalizers without a domain."""
-    old_finalizers: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
+    old_metadata = (old or {}).get("metadata") or {}
+    old_finalizers: list[str] = old_metadata.get("finalizers") or []
     added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in old_finalizers}
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '

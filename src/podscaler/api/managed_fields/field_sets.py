@@ -66,7 +66,7 @@ def join_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
     """The union of two nodes, or of two sets that are not empty."""
     if left is right:
         return left
-    if not left or not right:
+    if not left or not right:  # an empty node is itself a path, so that the union is one
         other_node = left or right
         return other_node if is_member(other_node) else {SELF: LEAF, **other_node}
     joined = dict(left)

@@ -120,7 +120,9 @@ def parse_sent(entries: Sequence[Any]) -> Managers:
 
 def is_reset(entries: Sequence[Any] | None) -> bool:
     """Whether a client removes all managers: by an empty list, or by one empty entry; False for None (none sent)."""
-    return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
+    if entries is None:
+        return False
+    return not entries or (len(entries) == 1 and not entries[0])
 
 
 def to_entries(managers: Iterable[tuple[Manager, ManagedFields]]) -> Entries:

@@ -66,12 +66,7 @@ def _type_of_field(field: Field) -> FieldType:
         return FieldType(list=_list_type(field, get_element_type))
     if field.map:
         return field_types.map_of(get_element_type, atomic=_is_atomic(field.map_type))
-    return _embedded_object_type(field) if _is_object(field) else _type_of_name(field.type)
-
-
-def _is_object(field: Field) -> bool:
-    """Whether the JSON form of a value is an object with declared fields."""
-    return not (field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list)
+    return _embedded_object_type(field) if field.is_object else _type_of_name(field.type)
 
 
 def _is_atomic(map_type: str) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 
 Json = dict[str, Any]
 
+# The validations of custom resources that OpenAPI 2.0 has, too, beside `pattern`.
 NUMBER_LIMITS = ("multipleOf", "maximum", "minimum")
 COUNT_LIMITS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
 FLAGS = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
-"""The validations of custom resources that OpenAPI 2.0 has too, beside `pattern`."""
 _PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from podscaler.api.schema import schema
 from podscaler.api.schema.decode_values import ZERO_VALUES
-from podscaler.api.schema.schema import Field, Message
+from podscaler.api.schema.schema import Field
 
 Object = dict[str, Any]
 
@@ -97,20 +97,14 @@ def _rules_of_message(message: str) -> dict[str, _Rule]:
 def _rule_of_field(field: Field) -> _Rule:
     """How a field is written: whether it is there without value, and as what."""
     target = None if field.is_scalar else schema.get_message(field.type)
-    is_struct = target is not None and not _has_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
     is_go_struct = is_plain and target is not None and not target.list  # omitempty has no effect on a Go struct
     is_always_present = not field.omitempty or (is_go_struct and not field.omitzero)
     return _Rule(
-        message=field.type if is_struct else "",
+        message=field.type if field.is_object else "",
         is_list=field.repeated,
         is_map=field.map,
         is_always_present=is_always_present,
-        is_filled=is_always_present and is_plain and is_struct,
-        empty=ZERO_VALUES.get(field.type) if is_plain and is_always_present and not is_struct else None,
+        is_filled=is_always_present and is_plain and field.is_object,
+        empty=ZERO_VALUES.get(field.type) if is_plain and is_always_present and not field.is_object else None,
     )
-
-
-def _has_own_form(message: Message) -> bool:
-    """Whether the JSON form of a message is not an object of its fields."""
-    return message.list or message.name in schema.OPAQUE

@@ -59,14 +59,7 @@ def element_message(message: str, field: str) -> str:
     Below a field with an empty result a patch merges objects by key, and replaces lists.
     """
     schema_field = schema.find_field(message, field)
-    if (
-        schema_field is None
-        or schema_field.is_scalar
-        or schema_field.type in schema.OPAQUE
-        or schema.get_message(schema_field.type).list
-    ):
-        return ""
-    return schema_field.type
+    return schema_field.type if schema_field is not None and schema_field.is_object else ""
 
 
 @lru_cache(maxsize=8192)

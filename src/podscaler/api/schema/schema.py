@@ -87,6 +87,11 @@ class Field(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.type in SCALARS
 
     @property
+    def is_object(self) -> bool:
+        """Whether a value (or element) is a JSON object with the fields of the message `type`."""
+        return not (self.is_scalar or self.type in OPAQUE or get_message(self.type).list)
+
+    @property
     def element_go_type(self) -> str:
         """The Go type of one element of a list or map (of a plain field: its own)."""
         if self.type not in SCALARS:

@@ -72,7 +72,8 @@ def _restore_element(value: Any, field: Field) -> Any:
 def _restore_scalar(value: Any, field: Field) -> Any:
     """A scalar of the field's type; integers are truncated to its size, as Go converts them. Raises DecodeError."""
     go_kind, expected_type = _go_kind(value), field.type
-    if expected_type in _TRUNCATIONS and (go_kind == "int64" or (go_kind == "float64" and value.is_integer())):
+    is_whole_number = go_kind == "int64" or (go_kind == "float64" and value.is_integer())
+    if expected_type in _TRUNCATIONS and is_whole_number:
         return _TRUNCATIONS[expected_type](_int64(value))
     if expected_type == "bytes":
         _check_bytes(value)

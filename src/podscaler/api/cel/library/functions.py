@@ -115,7 +115,7 @@ def _split_types(types_text: str) -> list[str]:
     """The parts between commas outside of `<>`: `int, map<K, V>` has two."""
     type_texts, depth = [""], 0
     for character in types_text:
-        depth += (character == "<") - (character == ">")
+        depth += {"<": 1, ">": -1}.get(character, 0)
         if character == "," and not depth:
             type_texts.append("")
         else:
