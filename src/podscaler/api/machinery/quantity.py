@@ -309,7 +309,7 @@ def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: 
 
 def _negated(quantity: Quantity) -> Quantity:
     """The quantity with the other sign; it remembers the same text, which has the sign."""
-    return Quantity(-quantity.unscaled, quantity.scale, quantity.format, quantity.is_big, quantity.remembered)
+    return msgspec.structs.replace(quantity, unscaled=-quantity.unscaled)
 
 
 def _shift_small(unscaled: int, shift: int) -> int:

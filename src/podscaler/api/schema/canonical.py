@@ -96,15 +96,15 @@ def _rules_of_message(message: str) -> dict[str, _Rule]:
 
 def _rule_of_field(field: Field) -> _Rule:
     """How a field is written: whether it is there without value, and as what."""
-    target = None if field.is_scalar else schema.get_message(field.type)
     is_plain = not field.repeated and not field.map and not field.pointer
-    is_go_struct = is_plain and target is not None and not target.list  # omitempty has no effect on a Go struct
-    is_always_present = not field.omitempty or (is_go_struct and not field.omitzero)
+    is_go_struct = is_plain and not field.is_scalar and not schema.get_message(field.type).list
+    is_always_present = not field.omitempty or (is_go_struct and not field.omitzero)  # omitempty keeps Go structs
+    has_zero_value = is_plain and is_always_present
     return _Rule(
         message=field.type if field.is_object else "",
         is_list=field.repeated,
         is_map=field.map,
         is_always_present=is_always_present,
-        is_filled=is_always_present and is_plain and field.is_object,
-        empty=ZERO_VALUES.get(field.type) if is_plain and is_always_present and not field.is_object else None,
+        is_filled=has_zero_value and field.is_object,
+        empty=ZERO_VALUES.get(field.type) if has_zero_value and not field.is_object else None,
     )
