@@ -4,6 +4,7 @@
 
 Called by `records` for every write. `constraints` checks single values (a new keyword: a function there, its call in
 `_value_findings`); this module recurses into objects and lists.
+
 An update does not validate unchanged values again (ratcheting: an object that a stricter schema would reject can still
 be changed); the alternatives of allOf, anyOf, oneOf and not see all values of a changed object. Elements of `map` lists
 are paired with their old values by their keys (the first of equal ones); elements of other lists are always validated.

@@ -277,14 +277,14 @@ def _parse_small_decimal(
     return Quantity(int(digits), scale, suffix_format, remembered=quantity_text if is_canonical else "")
 
 
-def _parse_small_binary(quantity_text: str, whole: str, fraction: str, exponent2: int) -> Quantity | None:
-    """As `_parse_small_decimal`, for `Ki` to `Ei`; `exponent2` is the exponent of two of the suffix."""
-    max_digits = _BINARY_MAX_DIGITS - exponent2 * 3 // 10  # ten binary digits are about three decimal ones
+def _parse_small_binary(quantity_text: str, whole: str, fraction: str, binary_exponent: int) -> Quantity | None:
+    """As `_parse_small_decimal`, for `Ki` to `Ei`; `binary_exponent` is the exponent of two of the suffix."""
+    max_digits = _BINARY_MAX_DIGITS - binary_exponent * 3 // 10  # ten binary digits are about three decimal ones
     if fraction or len(whole) > max_digits:
         return None
     number = int(whole)
     # Go remembers the text unless the number is a multiple of 8, for which a larger suffix may be canonical.
-    return Quantity(number << exponent2, 0, Format.BINARY_SI, remembered=quantity_text if number % 8 else "")
+    return Quantity(number << binary_exponent, 0, Format.BINARY_SI, remembered=quantity_text if number % 8 else "")
 
 
 def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: Format) -> Quantity:

@@ -7,7 +7,7 @@ elements (`path_elements`) to nodes. A node is itself a path of the set if it is
 members are the elements below it. Stored sets are used without decoding. No function changes its arguments; results
 may share parts with them.
 
-Called by most modules of this package; a new kind of element needs nothing here, only in `path_elements`.
+Called by most modules of this package; a new kind of element (`path_elements`) needs nothing here.
 
 Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
 """

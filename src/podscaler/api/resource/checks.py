@@ -40,7 +40,7 @@ def optional(value: Any, path: str, check: Check) -> list[FieldError]:
 def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
     """The error for each message that `rule` has about a text; none for None."""
     messages = () if value is None else rule(value)
-    return [invalid(path, value, message) for message in messages] if messages else []
+    return [invalid(path, value, message) for message in messages]
 
 
 def each_well_formed(values: Iterable[str], path: str, rule: Rule) -> list[FieldError]:

@@ -5,7 +5,7 @@
     {"kind": "Pod", "metadata": {}, "spec": {"containers": None}, "status": {}}
 
 Called by the registry for objects to be stored, and where the server makes objects (Scales, conversions, watch events).
-A message with another JSON form: `decode_values`.
+A new message with a JSON form of its own has its zero value in `decode_values`.
 
 Rules: an empty list or map is removed where the Go field has the tag `omitempty`, and becomes null elsewhere; a field
 without `omitempty` is always present; so is a struct that is not behind a pointer, with its own fields of that kind. An

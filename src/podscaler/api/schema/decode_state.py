@@ -54,7 +54,8 @@ class DecodeState:
 
     def record_mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
         """Record the type error that `value` cannot become `go_type`; `is_number`: whether that is a number."""
-        self.error = self.error or self._mismatch_message(value, go_type, is_number=is_number)
+        if not self.error:  # the first type error counts
+            self.error = self._mismatch_message(value, go_type, is_number=is_number)
 
     def mismatch_error(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
         """As `record_mismatch`, but returns the error, which the decoder of a quantity, time, ... raises."""

@@ -315,7 +315,7 @@ def _find_integer(scalar_text: str) -> int | float | None:
     try:
         number = sign * int(digits[:_INTEGER_MAX_DIGITS], 8 if is_octal else 0)
     except ValueError:
-        number = 2**64  # no integer for Go
+        number = 2**64  # `08` is no octal integer: for Go it is a float, as integers beyond 64 bits are
     if -(2**63) <= number < 2**64:
         return number
     if digits.isdigit() and len(digits) < _FLOAT_MAX_DIGITS:

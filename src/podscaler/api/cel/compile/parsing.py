@@ -281,16 +281,16 @@ class _Parser:
         """A list literal; `?` before an element makes it optional."""
         bracket = self._take()
         elements: list[Node] = []
-        optional: set[int] = set()
+        optional_indices: set[int] = set()
         while self.token.kind != "]":
             if self._skip("?"):
-                optional.add(len(elements))
+                optional_indices.add(len(elements))
             elements.append(self.expression(also_valid=() if elements else ("]", ",", "?")))
             if not self._skip(","):
                 break
         self._check_end("]")
         self._expect("]")
-        return ListLiteral(bracket.offset, tuple(elements), frozenset(optional))
+        return ListLiteral(bracket.offset, tuple(elements), frozenset(optional_indices))
 
     def _map(self, name: str, offset: int) -> Node:
         """A map literal, or the fields of the message `name`; `?` before a key makes the entry optional."""

@@ -68,6 +68,7 @@ def _difference(value: Quantity, other: Quantity) -> Quantity:
 
 
 def _compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1, as CEL's `compareTo` returns it."""
     return -1 if left < right else int(right < left)
 
 
