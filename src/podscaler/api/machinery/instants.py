@@ -45,7 +45,7 @@ def parse(time_text: str) -> int:
 
 
 def _since_epoch_ns(whole_seconds_text: str, time_text: str) -> int:
-    """The instant of `whole_seconds_text`, a time in whole seconds; errors quote `time_text`."""
+    """The instant of `whole_seconds_text`, a time in whole seconds. Raises ValueError, which quotes `time_text`."""
     try:
         since_epoch = datetime.fromisoformat(whole_seconds_text) - _EPOCH
     except (TypeError, ValueError) as error:

@@ -69,7 +69,7 @@ def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
 
 
 def _write_string(value: Any) -> str:
-    """A value as `%s` writes it; texts in lists and maps are quoted."""
+    """A value as `%s` writes it; texts in lists and maps are quoted. Raises EvaluationError for other types."""
     if value is None:
         return "null"
     if isinstance(value, list):
@@ -143,7 +143,7 @@ def _write_binary(value: Any) -> str:
 
 
 def _write_hex(value: Any, *, is_upper: bool = False) -> str:
-    """A value as `%x` or `%X` writes it."""
+    """A value as `%x` or `%X` writes it. Raises EvaluationError for values of other types."""
     if isinstance(value, str | bytes):
         hex_text = (value.encode() if isinstance(value, str) else value).hex()
     elif isinstance(value, int) and not isinstance(value, bool):

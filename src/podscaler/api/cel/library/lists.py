@@ -81,7 +81,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 @charged
 def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
-    """The items of nested lists, down to `depth` levels."""
+    """The items of nested lists, down to `depth` levels. Raises EvaluationError (negative depth), BudgetError."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flattened = list(items)
@@ -128,7 +128,7 @@ def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @charged
 def _range(budget: Budget, size: int) -> list[int]:
-    """The numbers from 0 to `size` - 1; the size is limited."""
+    """The numbers from 0 to `size` - 1. Raises EvaluationError (negative, or above _RANGE_MAX), BudgetError."""
     if size < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
     if size > _RANGE_MAX:

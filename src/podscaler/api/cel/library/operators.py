@@ -92,7 +92,7 @@ def is_less(left: Any, right: Any) -> bool:
 
 
 def contains(container: Any, item: Any, budget: Budget) -> bool:
-    """`item in container`: whether it is an element of a list or a key of a map."""
+    """`item in container`: an element of a list or a key of a map. Raises EvaluationError, BudgetError."""
     if isinstance(container, dict):
         if not isinstance(item, str | int | float | bool):
             raise no_such_overload()
@@ -193,7 +193,7 @@ def _arithmetic(left: Any, right: Any, operation: Callable[[Any, Any], Any]) -> 
 
 
 def negate(value: Any) -> Any:
-    """`-value`."""
+    """`-value`. Raises EvaluationError for an overflow."""
     if type(value) is int:
         return numbers.checked_int(-value)
     if type(value) is float:
