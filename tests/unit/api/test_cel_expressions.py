@@ -52,6 +52,8 @@ def test_lists_and_maps_are_no_keys(form: str, key: str) -> None:
 
 
 VALUES = {
+    "['b', 'b', 'c', 'a', 'c'].distinct()": ["b", "c", "a"],
+    "self.?namespace.orValue('none')": "ns",
     "1 + 2 * 3 - 4 / 3": 6,
     "-7 / 2": -3,
     "-7 % 3": -1,

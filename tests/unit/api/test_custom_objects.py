@@ -138,6 +138,19 @@ def test_what_did_not_change_is_not_judged_again() -> None:
     assert [error.field for error in found] == ["b"]
 
 
+def test_of_stored_elements_with_equal_keys_the_first_is_the_old_value() -> None:
+    """An element is unchanged if it equals the first stored element with its keys."""
+    items = properties(k=TEXT, v={**NUMBER, "maximum": 1})
+    keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
+    old = {"m": [{"k": "a", "v": 5}, {"k": "a", "v": 6}]}
+    schema = structural.parse(properties(m=keyed))
+    fields = [
+        [error.field for error in validation.field_errors({"m": [{"k": "a", "v": value}]}, old, schema)]
+        for value in (5, 6)
+    ]
+    assert fields == [[], ["m[0].v"]]
+
+
 def test_elements_that_stand_twice_are_told_once() -> None:
     """Of a set each repeated value is told where it first repeats; of a map list by its keys and their defaults."""
     items = properties(k={**TEXT, "default": "x"}, v=NUMBER)

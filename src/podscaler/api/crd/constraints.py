@@ -2,7 +2,9 @@
 
     number_errors(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
 
-Called by `validation` for every value. Each function returns the field errors about the value at `path`.
+Called by `validation` for every value; `scale` calls `type_of`. Each `*_errors` function returns the field errors about
+the value at `path`. A new keyword: a function here, a field of `structural.ValueConstraints`, and a call in
+`validation`.
 
 Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
 matched against the pattern, a format changes the message about a wrong type.
@@ -19,10 +21,10 @@ from podscaler.api.machinery.field import FieldError
 
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
 _INT64_RANGE = (numbers.INT64_MIN, numbers.INT64_MAX)
-_MAX_WHOLE = 2**53 - 1
+_WHOLE_FLOAT_MAX = 2**53 - 1
 """The largest float that counts as an integer."""
 
-_ROUNDING = 1e-9
+_ROUNDING_TOLERANCE = 1e-9
 """A quotient this close to a whole number counts as whole."""
 
 _LEAST_WITH_EXPONENT = 1e21
@@ -54,17 +56,25 @@ def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
         return SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
     if not schema.types:
         return SchemaFindings()
-    is_whole = json_type == "number" and abs(value) <= _MAX_WHOLE and value == int(value)
-    is_number = json_type == "integer" and "number" in schema.types
-    is_valid = json_type in schema.types or (is_whole and "integer" in schema.types) or is_number
+    is_valid = _has_type(value, json_type, schema.types)
     if schema.format:  # then kube-openapi names the format in the error, and does not check the type of texts and lists
-        if json_type not in ("string", "array") and not (is_valid or go_format == schema.format):
+        is_text_or_list = json_type in ("string", "array")
+        if not is_text_or_list and not is_valid and go_format != schema.format:
             return SchemaFindings([schema_errors.wrong_type(path, go_format, schema.format, go_format)])
-        if not {"number", "integer"} & set(schema.types) and json_type in ("string", "array"):
+        if is_text_or_list and not {"number", "integer"} & set(schema.types):
             return SchemaFindings(checks=1)
     if is_valid:
         return SchemaFindings(checks=1)
     return SchemaFindings([schema_errors.wrong_type(path, json_type, expected_types, json_type)])
+
+
+def _has_type(value: Any, json_type: str, types: tuple[str, ...]) -> bool:
+    """Whether a value of `json_type` has one of the types: integers are numbers, whole floats are integers."""
+    if json_type == "integer":
+        return "integer" in types or "number" in types
+    if json_type == "number" and "number" not in types:
+        return "integer" in types and abs(value) <= _WHOLE_FLOAT_MAX and value == int(value)
+    return json_type in types
 
 
 def text_errors(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
@@ -103,6 +113,7 @@ def number_errors(value: float, schema: Structural, path: str) -> list[FieldErro
     if limits.maximum is not None and _exceeds(value, limits.maximum, exclusive=limits.exclusive_maximum):
         relation = "less than" if limits.exclusive_maximum else "less than or equal to"
         errors.append(schema_errors.invalid(path, value, f"should be {relation} {number_text(limits.maximum)}"))
+    # both negated: a number below the minimum exceeds it then
     if limits.minimum is not None and _exceeds(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
         relation = "greater than" if limits.exclusive_minimum else "greater than or equal to"
         errors.append(schema_errors.invalid(path, value, f"should be {relation} {number_text(limits.minimum)}"))
@@ -166,7 +177,7 @@ def _is_multiple(value: float, factor: float) -> bool:
     if factor <= 0:
         return False
     quotient = value / factor
-    return quotient == int(quotient) or abs(quotient - round(quotient)) < _ROUNDING
+    return quotient == int(quotient) or abs(quotient - round(quotient)) < _ROUNDING_TOLERANCE
 
 
 def _exceeds(value: float, limit: float, *, exclusive: bool) -> bool:

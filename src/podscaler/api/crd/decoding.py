@@ -62,10 +62,9 @@ def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
 
 def _decode_metadata(value: Any, path: str) -> tuple[Object, list[str]]:
     """Metadata without unknown fields, and the problems (`unknown field "metadata.x"`)."""
-    decoded_metadata = decoding.decode_value(value, OBJECT_META)
-    return decoded_metadata.obj, [
-        problem.replace('field "', f'field "{path}.', 1) for problem in decoded_metadata.problems
-    ]
+    decoded_metadata = decoding.decode_value(value, OBJECT_META)  # its problems name fields below the metadata
+    problems = [problem.replace('field "', f'field "{path}.', 1) for problem in decoded_metadata.problems]
+    return decoded_metadata.obj, problems
 
 
 def _repeated_paths(value: Any, path: str) -> list[str]:

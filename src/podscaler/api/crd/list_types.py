@@ -1,7 +1,7 @@
 """Validates x-kubernetes-list-type: elements of a `set` must differ, elements of a `map` must have different keys.
 
-Called by `records`; `validation` and `rules` look up the old value of an element by its `identity`, and compare
-values with the stored ones by `is_same`.
+Called by `records`. `validation` and `rules` look up the old value of an element by `index_elements` and `identity`,
+and compare values with the stored ones by `is_same`. A stored list may have elements with equal keys.
 
 Source: the API documentation of x-kubernetes-list-type and x-kubernetes-list-map-keys.
 """
@@ -59,9 +59,19 @@ def is_same(new: Any, old: Any, schema: Structural | None) -> bool:
             return False
         if schema is None or schema.list_type != "map":
             return all(is_same(item, old_item, None) for item, old_item in zip(new, old, strict=True))
-        old_items = {identity(item, schema): item for item in old}
-        return all(is_same(item, old_items.get(identity(item, schema), ABSENT), schema.items) for item in new)
+        old_by_key = index_elements(old, schema)
+        return all(is_same(item, old_by_key.get(identity(item, schema), ABSENT), schema.items) for item in new)
     return type(new) is type(old) and bool(new == old)
+
+
+def index_elements(items: Any, schema: Structural) -> dict[str, Any]:
+    """The elements of a `map` list by their `identity`; of elements with equal keys the first (upstream's MapList).
+
+    Empty for other lists and values.
+    """
+    if schema.list_type != "map" or not isinstance(items, list):
+        return {}
+    return {identity(item, schema): item for item in reversed(items)}
 
 
 def identity(item: Any, schema: Structural) -> str:

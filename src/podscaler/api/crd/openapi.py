@@ -1,6 +1,7 @@
 """Makes the OpenAPI v3 schemas of a custom resource: its own schema with apiVersion, kind and metadata, and its list.
 
-Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents.
+Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents. An extension that implies other
+keywords: `_publish_schema`.
 
 Source: the OpenAPI documents of kube-apiserver for custom resources.
 Differs: the descriptions of apiVersion, kind and metadata are our own words, which begin as kube-apiserver's where its

@@ -2,7 +2,9 @@
 
     printer([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}], as_served)      columns Name and Size
 
-Called by `records`. Source: the API documentation of additionalPrinterColumns.
+Called by `records`. A new type of column: `_cell_of_value`.
+
+Source: the API documentation of additionalPrinterColumns.
 """
 
 from collections.abc import Callable, Sequence

@@ -23,7 +23,8 @@ NO_FIELDS = Structural()
 def prune(obj: Object, schema: Structural) -> list[str]:
     """Remove unknown fields, in place; returns their paths (`spec.ports[0].x`), sorted."""
     pruned_paths: list[str] = []
-    _prune_value(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", pruned_paths)
+    object_schema = replace(schema, is_embedded=True)  # the root keeps META_FIELDS, as embedded resources do
+    _prune_value(obj, object_schema, "", pruned_paths)
     return sorted(pruned_paths)
 
 

@@ -4,8 +4,9 @@
 
 Called by `podscaler.controlplane.controllers.cluster.custom_resources` whenever a definition changes. The storage
 version has the record under which objects are stored; every other served version has a record (a face) with its own
-schema, columns and subresources, which reads and writes the same objects. `stored_version` is the storage version,
-`crd_version` the version of a record.
+schema, columns and subresources, which reads and writes the same objects. A new field of `spec.versions` is read in
+`_make_resource`, `_make_version` or `_make_strategy`. `stored_version` is the storage version, `crd_version` the
+version of a record.
 
 Invariants: an object that is read or written in a version is pruned by the schema of that version, as in
 kube-apiserver. With the conversion strategy `None` conversion changes only the apiVersion, and the hooks of all
@@ -226,8 +227,8 @@ def _selectable_text(values: list[Any]) -> str:
 def _make_version(crd_version: _DefinitionVersion) -> Version:
     """One version of a custom kind."""
     return Version(
-        crd_version.version["name"],
-        "",
+        version=crd_version.version["name"],
+        message="",  # a custom kind has no message in the schema
         default=lambda obj: defaulting.set_defaults(obj, crd_version.schema),
         to_storage=partial(_check_type, crd_version),
         from_storage=partial(_from_storage, crd_version),
@@ -285,12 +286,12 @@ def _from_storage(crd_version: _DefinitionVersion, obj: Object) -> Object:
     if crd_version.webhook is None or obj.get("apiVersion", crd_version.api_version) == crd_version.api_version:
         return _convert_by_version_name(crd_version, obj)
     _prune_and_default(crd_version, obj)
-    _convert(crd_version, obj)
+    _convert_by_webhook(crd_version, obj)
     pruning.prune(obj, crd_version.schema)
     return obj
 
 
-def _convert(crd_version: _DefinitionVersion, obj: Object) -> None:
+def _convert_by_webhook(crd_version: _DefinitionVersion, obj: Object) -> None:
     """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
     if not obj.keys() - {"apiVersion", "kind"}:  # kube-apiserver does not send empty objects
         obj["apiVersion"] = crd_version.api_version
@@ -339,7 +340,7 @@ def _make_strategy(crd_version: _DefinitionVersion, stored_version: _DefinitionV
         has_generation=True,
         spec_of=partial(_generation_content, crd_version),
         stored_form=partial(_stored_form, stored_version),
-        convert=partial(_convert, crd_version) if crd_version.webhook else None,
+        convert=partial(_convert_by_webhook, crd_version) if crd_version.webhook else None,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
         warnings=partial(_warnings, crd_version),
@@ -444,7 +445,7 @@ def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
     Raises ConversionNeeded.
     """
     if stored_version.webhook:
-        _convert(stored_version, obj)
+        _convert_by_webhook(stored_version, obj)
     pruning.prune(obj, stored_version.schema)
     obj["metadata"] = canonical.canonical(obj["metadata"], decoding.OBJECT_META)
     return obj
@@ -453,8 +454,9 @@ def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
 def _warnings(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     rule_warnings: list[str] = []
-    is_converted = crd_version.webhook is not None and new["apiVersion"] != crd_version.api_version
-    if crd_version.rules is not None and old is not None and not is_converted:
+    # the stored form may be in another version, of which this version's rules cannot be evaluated
+    is_of_other_version = crd_version.webhook is not None and new["apiVersion"] != crd_version.api_version
+    if crd_version.rules is not None and old is not None and not is_of_other_version:
         results = crd_version.rules.evaluate(_with_type(crd_version, new), _with_type(crd_version, old))
         rule_warnings = [str(error) for error in results.warnings]
     return rule_warnings + _finalizer_warnings(new, old)
@@ -462,7 +464,8 @@ def _warnings(crd_version: _DefinitionVersion, new: Object, old: Object | None) 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
     """Warnings about new finalizers without a domain."""
-    old_finalizers: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
+    old_metadata = (old or {}).get("metadata") or {}
+    old_finalizers: list[str] = old_metadata.get("finalizers") or []
     added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in old_finalizers}
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '

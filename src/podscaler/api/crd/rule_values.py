@@ -2,7 +2,8 @@
 
 Called by `rules` for each value that a rule reads. Values without a schema can only be compared for equality. All
 functions raise EvaluationError for an object, list, text or double that does not have the type of its schema;
-validation has checked the other types. `rule_types` makes the types of these values.
+validation has checked the other types. `rule_types` makes the types of these values: a new type or format needs a line
+in both.
 
 Source: the API documentation of x-kubernetes-validations.
 """

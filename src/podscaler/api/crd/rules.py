@@ -5,12 +5,12 @@
     self....")]
 
 `records` makes a RuleSet for each version of a definition that has rules; the validation of definitions evaluates rules
-on defaults.
+on defaults. A new attribute of rules: `ValidationRule` and `_compile_rule`.
 
 Semantics: `self` is the value at the node of the schema that has the rule. A rule that uses `oldSelf` runs only where
 an old value exists (or with `optionalOldSelf`). A violation in an unchanged value is a warning, not an error
-(ratcheting). Elements of `map` lists are paired with their old values by their keys, members by their names; elements
-of other lists have no old values.
+(ratcheting). Elements of `map` lists are paired with their old values by their keys (the first of equal ones), members
+by their names; elements of other lists have no old values.
 
 Invariants: all rules of one object share one cost budget; when it is exceeded the object is invalid, and evaluation
 ends.
@@ -30,7 +30,7 @@ from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.types import Type
-from podscaler.api.cel.values.values import NONE, Optional
+from podscaler.api.cel.values.values import OPTIONAL_NONE, OptionalValue
 from podscaler.api.crd import list_types, rule_paths, rule_types, rule_values
 from podscaler.api.crd.structural import ABSENT, Structural
 from podscaler.api.machinery.field import FieldError
@@ -115,7 +115,7 @@ class _Change:
 
 
 class _Ratchet(NamedTuple):
-    """What decides whether a violation is a warning.
+    """What decides whether a violation is a warning (`_add_violation`).
 
     Attributes:
         own: the change of the value; None without an old value.
@@ -188,7 +188,7 @@ def variables(self_type: Type, *, old_is_optional: bool) -> dict[str, Type]:
 
 
 def _compile_node(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
-    """The rules of a schema and all below it; None if there are none."""
+    """The rules of a schema and all below it; None if there are none, or its values have no CEL type."""
     self_type = rule_types.cel_type_of(schema, name, is_root=is_root)
     if self_type is None:
         return None
@@ -258,10 +258,7 @@ def _evaluate_node(node: _Node, path: str, new_and_old: _NewAndOld, ratchet: _Ra
 
 def _pair_elements(new: list[Any], old: Any, schema: Structural) -> Iterator[_NewAndOld]:
     """Each element with the old element of the same keys; None for lists that are no `map`."""
-    old_by_key = {}
-    if schema.list_type == "map" and isinstance(old, list):
-        # of elements with the same keys, which a stored list may have, the first one counts
-        old_by_key = {list_types.identity(item, schema): item for item in reversed(old)}
+    old_by_key = list_types.index_elements(old, schema)
     for item in new:
         yield item, old_by_key.get(list_types.identity(item, schema)) if old_by_key else None
 
@@ -317,7 +314,7 @@ def _evaluate_rules(node: _Node, path: str, new_and_old: _NewAndOld, ratchet: _R
 def _old_self_value(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
     if not rule.is_old_self_optional:
         return old
-    return Optional(old) if has_old else NONE
+    return OptionalValue(old) if has_old else OPTIONAL_NONE
 
 
 def _run_rule(

@@ -3,7 +3,8 @@
     mapping({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}).replicas({"spec": {"size": 3}})
     3
 
-Called by `records`. `scale` arguments are a version's `subresources.scale`, as in the example.
+Called by `records`. `scale` arguments are a version's `subresources.scale`, as in the example. A new path in it:
+`mapping`, and its errors in `spec_errors` or `status_errors`.
 
 Source: docs/spec/api.md 5 (Scale subresource); the API documentation of CustomResourceSubresourceScale;
 tests/conformance/golden/scale.jsonl.
@@ -51,9 +52,10 @@ def mapping(scale: Object) -> ScaleMapping:
     def set_replicas(obj: Object, count: int) -> None:
         """Set the count at the path of the replicas, and make the objects above it if they are absent."""
         *parent_names, last_name = _path_names(spec_path)
+        parent = obj
         for name in parent_names:
-            obj = obj.setdefault(name, {})
-        obj[last_name] = count
+            parent = parent.setdefault(name, {})
+        parent[last_name] = count
 
     return ScaleMapping(replicas, status_replicas, selector, set_replicas, custom_path=spec_path)
 
@@ -110,7 +112,7 @@ def _typed_value(obj: Any, path: str, expected_type: str) -> Any:
         if name not in value:
             return None
         value = value[name]
-        if value is None and index < len(path_names) - 1:
+        if value is None and index < len(path_names) - 1:  # a null above the end counts as absent, one at it does not
             return None
     if _go_type(value) != expected_type:
         raise _AccessError(_access_message(path_names, value, expected_type))

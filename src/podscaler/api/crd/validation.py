@@ -2,10 +2,12 @@
 
     field_errors({"spec": {"size": "x"}}, None, schema)      spec.size: Invalid value: ... must be of type integer
 
-Called by `records` for every write. `constraints` checks single values; this module recurses into objects and lists.
+Called by `records` for every write. `constraints` checks single values (a new keyword: a function there, its call in
+`_value_findings`); this module recurses into objects and lists.
+
 An update does not validate unchanged values again (ratcheting: an object that a stricter schema would reject can still
 be changed); the alternatives of allOf, anyOf, oneOf and not see all values of a changed object. Elements of `map` lists
-are paired with their old values by their keys; elements of other lists are always validated.
+are paired with their old values by their keys (the first of equal ones); elements of other lists are always validated.
 
 Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
 tests/conformance/golden/scale.jsonl.
@@ -71,19 +73,12 @@ def _element_findings(value: list[Any], old: Any, schema: Structural, path: str)
     """The findings about a list: those of its elements, then those of the list itself."""
     findings = SchemaFindings()
     if schema.items is not None:
-        old_by_key = _elements_by_key(old, schema)
+        old_by_key = list_types.index_elements(old, schema)
         for index, item in enumerate(value):
             old_item = old_by_key.get(list_types.identity(item, schema), ABSENT) if old_by_key else ABSENT
             findings.merge(_node_findings(item, old_item, schema.items, f"{path}[{index}]"))
     _add_errors(findings, constraints.list_errors(value, schema.limits, path))
     return findings
-
-
-def _elements_by_key(old: Any, schema: Structural) -> dict[str, Any]:
-    """The old elements of a `map` list by their identity; empty for other lists."""
-    if schema.list_type != "map" or not isinstance(old, list):
-        return {}
-    return {list_types.identity(item, schema): item for item in old}
 
 
 def _member_findings(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:

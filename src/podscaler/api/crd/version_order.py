@@ -16,6 +16,6 @@ def sort_key(version: str) -> tuple[int, int, int, str]:
     """The sort key by which the most preferred version comes first."""
     match = _VERSION.fullmatch(version)
     if match is None:
-        return (3, 0, 0, version)
+        return (3, 0, 0, version)  # after all _STAGES
     major, stage, minor = match.groups()
     return (_STAGES[stage], -int(major), -int(minor or 0), "")

@@ -35,8 +35,10 @@ class ConversionNeeded(PodscalerError):
         webhook: `spec.conversion.webhook` of the definition.
         objects: what to convert; not empty.
         api_version: the wanted version.
-        stored_revision: the resourceVersion of the stored object that a write has to convert; 0 for other objects.
+        stored_revision: the resourceVersion of the stored object that a write has to convert; 0 for other objects. The
+            writer of objects (`controlplane.registry.object_writer`) sets it.
         is_optional: whether the step can do without: it is run again after a failed conversion, and calls `has_failed`.
+            Set by `controlplane.registry.field_managers`.
     """
 
     def __init__(self, webhook: Object, objects: Sequence[Object], api_version: str) -> None:

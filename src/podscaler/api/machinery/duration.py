@@ -45,11 +45,12 @@ def parse(duration_text: str) -> int:
     if unsigned_text == "0":
         return 0
     if not unsigned_text:
-        raise _invalid(duration_text)
-    total_ns = sum(_term_ns(duration_text, term) for term in _TERM.finditer(unsigned_text) if term[0])
+        raise _invalid_error(duration_text)
+    terms = [term for term in _TERM.finditer(unsigned_text) if term[0]]  # without the empty match at the end
+    total_ns = sum(_term_ns(duration_text, term) for term in terms)
     is_negative = duration_text[0] == "-"
     if total_ns > (_MAX_NEGATIVE_NS if is_negative else _MAX_NS):
-        raise _invalid(duration_text)
+        raise _invalid_error(duration_text)
     return -total_ns if is_negative else total_ns
 
 
@@ -57,19 +58,19 @@ def _term_ns(duration_text: str, term: re.Match[str]) -> int:
     """The nanoseconds of one term such as `1.5h`. Raises ValueError with Go's message."""
     whole, fraction, unit = term.groups(default="")
     if not (whole or fraction):
-        raise _invalid(duration_text)
+        raise _invalid_error(duration_text)
     if not unit:
         raise ValueError(f'time: missing unit in duration "{duration_text}"')
     if unit not in _UNIT_NS:
         raise ValueError(f'time: unknown unit "{unit}" in duration "{duration_text}"')
     if len(whole.lstrip("0")) > _WHOLE_MAX_DIGITS:
-        raise _invalid(duration_text)
+        raise _invalid_error(duration_text)
     digits = fraction[:_FRACTION_MAX_DIGITS]
     fraction_ns: int = int(digits or 0) * _UNIT_NS[unit] // 10 ** len(digits)
     return int(whole or 0) * _UNIT_NS[unit] + fraction_ns
 
 
-def _invalid(duration_text: str) -> ValueError:
+def _invalid_error(duration_text: str) -> ValueError:
     return ValueError(f'time: invalid duration "{duration_text}"')
 
 
@@ -81,15 +82,15 @@ def text(span_ns: int) -> str:
     magnitude_ns = abs(span_ns)
     if magnitude_ns < _UNIT_NS["s"]:
         unit = next(unit for unit in ("ms", _MICROSECOND, "ns") if magnitude_ns >= _UNIT_NS[unit])
-        return f"{sign}{_decimal(magnitude_ns, _UNIT_NS[unit])}{unit}"
+        return f"{sign}{_decimal_text(magnitude_ns, _UNIT_NS[unit])}{unit}"
     minutes, below_minute_ns = divmod(magnitude_ns, _UNIT_NS["m"])
     hours, minutes = divmod(minutes, 60)
     hours_text = f"{hours}h" if hours else ""
     minutes_text = f"{minutes}m" if hours or minutes else ""
-    return f"{sign}{hours_text}{minutes_text}{_decimal(below_minute_ns, _UNIT_NS['s'])}s"
+    return f"{sign}{hours_text}{minutes_text}{_decimal_text(below_minute_ns, _UNIT_NS['s'])}s"
 
 
-def _decimal(amount_ns: int, unit_ns: int) -> str:
+def _decimal_text(amount_ns: int, unit_ns: int) -> str:
     """An amount in a unit, with the digits of its fraction and no zeros at their end: `1.5`."""
     whole, fraction = divmod(amount_ns, unit_ns)
     if not fraction:

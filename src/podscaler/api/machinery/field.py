@@ -3,7 +3,8 @@
     error = invalid("spec.replicas", -1, "must be greater than or equal to 0")
     str(error)      "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
 
-Validation functions return lists of FieldError; `invalid_object` makes the response of an object that has some.
+Validation functions return lists of FieldError; `invalid_object` makes the response of an object that has some. A new
+reason of errors is a function here.
 
 Source: the API conventions on Status (`reason: Invalid`, `details.causes`).
 """

@@ -28,7 +28,8 @@ def amount_errors(amount: Amount, path: str) -> list[FieldError]:
 def over_100_percent_errors(amount: Amount, path: str) -> list[FieldError]:
     """The field error of a percentage above 100."""
     amount_pct = percent(amount)
-    return [invalid(path, amount, "must not be greater than 100%")] if amount_pct and amount_pct > 100 else []
+    is_over = amount_pct is not None and amount_pct > 100
+    return [invalid(path, amount, "must not be greater than 100%")] if is_over else []
 
 
 def percent(amount: Amount) -> int | None:

@@ -2,6 +2,7 @@
 
 The client, the recorder and the replay decode them from JSON with msgspec: `msgspec.json.decode(body, type=Status)`.
 Field names are the API's in snake case. Times and quantities stay texts, so that an object is written back unchanged.
+A new field of the API is added here: decoding drops fields that a struct does not have.
 
 Differs: `metadata.managedFields` is left out: it is large, and a server keeps the stored one where it is absent.
 

@@ -99,9 +99,7 @@ def dns_label_errors(name: str) -> list[str]:
 
 def dns_1035_label_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1035 label (names and versions of custom resources)."""
-    return _object_name_length_errors(name, _LABEL_MAX_BYTES) + (
-        [] if _RFC_1035.fullmatch(name) else [_RFC_1035_MESSAGE]
-    )
+    return _object_name_length_errors(name, _LABEL_MAX_BYTES) + _form_errors(name, _RFC_1035, _RFC_1035_MESSAGE)
 
 
 def dns_subdomain_errors(name: str) -> list[str]:
@@ -111,9 +109,15 @@ def dns_subdomain_errors(name: str) -> list[str]:
 
 def wildcard_subdomain_errors(name: str) -> list[str]:
     """The errors of `name` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
-    return _object_name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + (
-        [] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE]
-    )
+    return _object_name_length_errors(name, _SUBDOMAIN_MAX_BYTES) + _form_errors(name, _WILDCARD, _WILDCARD_MESSAGE)
+
+
+def mask_trailing_dash(prefix: str) -> str:
+    """A generateName in the form that is validated as a name, since it may end with a dash.
+
+    As upstream's maskTrailingDash, it replaces the dash and the character before it.
+    """
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def label_key_errors(key: str) -> list[str]:
@@ -127,9 +131,7 @@ def label_key_errors(key: str) -> list[str]:
 
 def label_value_errors(value: str) -> list[str]:
     """The errors of `value` as the value of a label."""
-    return _label_length_errors(value, _LABEL_MAX_BYTES) + (
-        [] if _LABEL_VALUE.fullmatch(value) else [_LABEL_VALUE_MESSAGE]
-    )
+    return _label_length_errors(value, _LABEL_MAX_BYTES) + _form_errors(value, _LABEL_VALUE, _LABEL_VALUE_MESSAGE)
 
 
 def container_resource_name_errors(name: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Validates port numbers, port names and protocols; `path` is that of the field in errors (`spec.ports[0].port`).
 
-Called by the validation of pods, services, ingresses and network policies.
+Called by the validation of pods, services, ingresses and network policies. A new protocol: PROTOCOLS.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """

@@ -4,7 +4,8 @@
     labels({"app": "web"})               "app=web"
     cut_short(["a", "b", "c"], 2)        "a,b + 1 more..."
 
-Called by the printers in `podscaler.api.kinds`. `now_ns` is the present time, in nanoseconds since the epoch.
+Called by the printers in `podscaler.api`, and by `podscaler.cli.diagnosis.list_autoscalers`. `now_ns` is the present
+time, in nanoseconds since the epoch.
 
 Source: docs/spec/api.md 7.2 (Elapsed time); the tables of kube-apiserver (golden captures).
 """
@@ -16,6 +17,7 @@ from podscaler.api.machinery import instants
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
+"""The cells for an empty value, and for a time that is not known."""
 
 _SECOND_NS = 1_000_000_000
 _DAY_H = 24

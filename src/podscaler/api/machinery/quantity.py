@@ -216,14 +216,14 @@ def parse(quantity_text: str) -> Quantity:
     if len(whole) + len(fraction) + abs(exponent) > _MAX_DIGITS:
         raise QuantityError(NO_NUMBER)
     if suffix_format is Format.BINARY_SI:
-        quantity = _parse_small_binary(whole, fraction, exponent)
+        quantity = _parse_small_binary(quantity_text, whole, fraction, exponent)
     else:
-        quantity = _parse_small_decimal(whole, fraction, exponent, suffix_format)
+        quantity = _parse_small_decimal(quantity_text, whole, fraction, exponent, suffix_format)
     if quantity is None:
         if not (leading_zeros or digits or fraction):
             raise QuantityError(NO_NUMBER)
         quantity = _parse_big(int(whole + fraction), len(fraction), exponent, suffix_format)
-    return _with_sign(quantity, quantity_text, is_negative=sign == "-")
+    return _negated(quantity) if sign == "-" else quantity
 
 
 _COMMON_UNITS = {
@@ -264,32 +264,31 @@ def _parse_suffix(suffix: str) -> tuple[int, Format]:
     return int(match[1]), Format.DECIMAL_EXPONENT
 
 
-def _parse_small_decimal(whole: str, fraction: str, exponent: int, suffix_format: Format) -> Quantity | None:
-    """The small form, None if it does not fit.
-
-    `remembered` of the result is not empty if the caller is to set it to the whole text, which is then canonical.
-    """
+def _parse_small_decimal(
+    quantity_text: str, whole: str, fraction: str, exponent: int, suffix_format: Format
+) -> Quantity | None:
+    """The small form, without the sign; it remembers the text if that is canonical. None if the digits do not fit."""
     digits = whole + fraction
     scale = exponent - len(fraction)
     if len(digits) > _SMALL_DIGITS or scale < _NANO:
         return None
     # The canonical text has no leading zero, and the largest suffix (a multiple of 10^3) without fraction.
     is_canonical = scale % 3 == 0 and not digits.endswith("000") and whole[0] != "0"
-    return Quantity(int(digits), scale, suffix_format, remembered=digits if is_canonical else "")
+    return Quantity(int(digits), scale, suffix_format, remembered=quantity_text if is_canonical else "")
 
 
-def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity | None:
-    """As `_parse_small_decimal`, for `Ki` to `Ei`; `exponent2` is the exponent of two of the suffix."""
-    max_digits = _BINARY_MAX_DIGITS - exponent2 * 3 // 10  # ten binary digits are about three decimal ones
+def _parse_small_binary(quantity_text: str, whole: str, fraction: str, binary_exponent: int) -> Quantity | None:
+    """As `_parse_small_decimal`, for `Ki` to `Ei`; `binary_exponent` is the exponent of two of the suffix."""
+    max_digits = _BINARY_MAX_DIGITS - binary_exponent * 3 // 10  # ten binary digits are about three decimal ones
     if fraction or len(whole) > max_digits:
         return None
     number = int(whole)
     # Go remembers the text unless the number is a multiple of 8, for which a larger suffix may be canonical.
-    return Quantity(number << exponent2, 0, Format.BINARY_SI, remembered=whole if number % 8 else "")
+    return Quantity(number << binary_exponent, 0, Format.BINARY_SI, remembered=quantity_text if number % 8 else "")
 
 
 def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: Format) -> Quantity:
-    """The big form, rounded up to billionths.
+    """The big form, without the sign, rounded up to billionths.
 
     Args:
         digits: those of the number and of its fraction, as one number.
@@ -308,11 +307,9 @@ def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: 
     return Quantity(nanos, _NANO, Format.DECIMAL_SI if 0 < nanos < 10**9 else suffix_format, is_big=True)
 
 
-def _with_sign(quantity: Quantity, quantity_text: str, *, is_negative: bool) -> Quantity:
-    """A parsed quantity with its sign; it remembers `quantity_text` if the parser marked it as canonical."""
-    unscaled = -quantity.unscaled if is_negative else quantity.unscaled
-    remembered = quantity_text if quantity.remembered else ""
-    return Quantity(unscaled, quantity.scale, quantity.format, quantity.is_big, remembered)
+def _negated(quantity: Quantity) -> Quantity:
+    """The quantity with the other sign; it remembers the same text, which has the sign."""
+    return msgspec.structs.replace(quantity, unscaled=-quantity.unscaled)
 
 
 def _shift_small(unscaled: int, shift: int) -> int:

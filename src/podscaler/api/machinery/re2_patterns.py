@@ -5,7 +5,7 @@ r"""Compiles and matches regular expressions in RE2's syntax, which is Go's, in 
 
 Called for the patterns in schemas of custom resources, in CEL expressions and in rules of the adapter, which users
 write: Python's `re` would take exponential time for some. The library google-re2 is imported when the first pattern is
-compiled.
+compiled; an error that it words differently from Go is added to `_GO_ERRORS`.
 
 Source: documentation of Go's packages regexp/syntax (its error messages, too) and regexp (which matches are found).
 Differs: Unicode classes have RE2's names, so `\p{Cn}`, `\p{LC}`, `\p{Letter}` and `\p{greek}`, which Go 1.25 added,
@@ -94,7 +94,7 @@ class CapturingPattern:
 
     def __init__(self, re2_expression: Any) -> None:
         self._expression = re2_expression
-        self._names: dict[str, int] = {_decoded(name): number for name, number in re2_expression.groupindex.items()}
+        self._names: dict[str, int] = {_as_text(name): number for name, number in re2_expression.groupindex.items()}
         self.group_count: int = re2_expression.groups
 
     def find_groups(self, text: str) -> Sequence[str] | None:
@@ -127,7 +127,7 @@ class CapturingPattern:
         return _GROUP_REFERENCE.sub(replace, template)
 
 
-def _decoded(name: str | bytes) -> str:
+def _as_text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 

@@ -100,7 +100,7 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
         if messages := names.label_value_errors(value):
             errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(messages)}")
     if errors:
-        raise SelectorError(_aggregate(errors))
+        raise SelectorError(_join_distinct(errors))
     return Requirement(key, operator, tuple(values))
 
 
@@ -126,7 +126,7 @@ def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     return []
 
 
-def _aggregate(errors: Sequence[str]) -> str:
+def _join_distinct(errors: Sequence[str]) -> str:
     """The messages as one text, each once; in brackets if there are several."""
     unique_errors = list(dict.fromkeys(errors))
     return unique_errors[0] if len(unique_errors) == 1 else f"[{', '.join(unique_errors)}]"

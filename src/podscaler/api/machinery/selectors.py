@@ -4,7 +4,8 @@
     from_label_selector({"matchLabels": {"app": "web"}})                 the same as parse("app=web")
 
 Called by the API server (`labelSelector=` parameters), by controllers (objects' `spec.selector`) and by the decision
-core (the selector of a scale, the selectors of metrics).
+core (the selector of a scale, the selectors of metrics). A new operator: `requirements` and `selector_text`; one of
+LabelSelector objects, `_OBJECT_OPERATORS`, too.
 
 Invariants: a Selector is immutable and its requirements are valid. The selector without requirements matches
 everything; NOTHING matches nothing.

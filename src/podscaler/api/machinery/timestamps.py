@@ -40,7 +40,7 @@ _TWO_DIGITS = re.compile(r"[0-9]{2}", re.ASCII)
 _OFFSET_HOURS_MAX, _OFFSET_MINUTES_MAX = 24, 60
 """The largest offset from UTC that Go accepts."""
 _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}", re.ASCII)
-_DATE = (
+_DATE_TO_MINUTE = (
     _Element("2006", re.compile(r"[0-9]{4}", re.ASCII), "year"),
     _Element("-", re.compile("-")),
     _Element("01", _TWO_DIGITS, "month", 1, 12),
@@ -52,9 +52,9 @@ _DATE = (
     _Element("04", _TWO_DIGITS, "minute", 0, 59),
     _Element(":", re.compile(":")),
 )
-_SECONDS = (*_DATE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
-_MICROS = (
-    *_DATE,
+_TIME_ELEMENTS = (*_DATE_TO_MINUTE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
+_MICRO_TIME_ELEMENTS = (
+    *_DATE_TO_MINUTE,
     _Element("05", _TWO_DIGITS, "second", 0, 59),
     _Element(".000000", re.compile(r"[.,]([0-9]{6})", re.ASCII), "micro", 0, 999_999),
 )
@@ -63,16 +63,16 @@ _MICROS = (
 @lru_cache(maxsize=4096)
 def normalize_time(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, _RFC3339, _SECONDS), "seconds")
+    return _print_utc(_parse_instant(time_text, _RFC3339, _TIME_ELEMENTS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def normalize_micro_time(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _format(_parse_instant(time_text, _RFC3339_MICRO, _MICROS), "microseconds")
+    return _print_utc(_parse_instant(time_text, _RFC3339_MICRO, _MICRO_TIME_ELEMENTS), "microseconds")
 
 
-def _format(instant: datetime, timespec: str) -> str:
+def _print_utc(instant: datetime, timespec: str) -> str:
     return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
@@ -83,7 +83,7 @@ def _parse_instant(time_text: str, layout: str, elements: tuple[_Element, ...]) 
     for element in elements:
         match = element.pattern.match(remaining)
         if match is None:
-            raise _mismatch(time_text, layout, remaining, element.text)
+            raise _mismatch_error(time_text, layout, remaining, element.text)
         if element.name:
             numbers[element.name] = _element_number(time_text, element, match)
         remaining = remaining[match.end() :]
@@ -105,7 +105,7 @@ def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta,
     """The offset from UTC at the beginning of `remaining`, and the text after it. Raises ValueError."""
     match = _ZONE.match(remaining)
     if match is None:
-        raise _mismatch(time_text, layout, remaining, "Z07:00")
+        raise _mismatch_error(time_text, layout, remaining, "Z07:00")
     zone = match[0]
     if zone == "Z":
         return timedelta(), remaining[1:]
@@ -119,14 +119,14 @@ def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta,
 
 def _to_utc(time_text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
     """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
-    year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
+    year, month, day, hour, minute, second = (numbers[element.name] for element in _TIME_ELEMENTS if element.name)
     try:
         return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"parsing time {_quoted(time_text)}: day out of range") from None
 
 
-def _mismatch(time_text: str, layout: str, remaining: str, expected: str) -> ValueError:
+def _mismatch_error(time_text: str, layout: str, remaining: str, expected: str) -> ValueError:
     """The error that `remaining`, the end of `time_text`, does not begin with the element `expected` of the layout."""
     return ValueError(
         f'parsing time {_quoted(time_text)} as "{layout}": cannot parse {_quoted(remaining)} as "{expected}"'

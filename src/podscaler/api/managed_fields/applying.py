@@ -1,6 +1,6 @@
 """Server-side apply: merges a configuration into an object and updates the managers of its fields.
 
-Called by `managed_kinds`.
+Called by `managed_kinds`. The steps of `apply` are modules: `type_checking`, `extracting`, `merging`, `pruning`.
 
 Rules: the applying manager owns the fields of its configuration. Fields of other managers that it changes are
 conflicts, or, with `force`, are taken from them. Fields that it applied before, does not apply now, and no other
@@ -70,6 +70,7 @@ def apply(
     last_applied = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
     applied_entry = ManagedFields(fields, writer.version, last_applied.time if last_applied else "")
+    # From here on the applying manager counts as the owner of its new fields.
     claimed_managers = {**managers, writer.manager: applied_entry}
     merged_object = Pruner(claimed_managers, writer.version, versions).prune(
         merging.merge(live_object, config, field_type), last_applied
@@ -79,14 +80,14 @@ def apply(
         _check_no_conflicts(claimed_managers, changes, writer)
     managers_after = without_changed_fields(claimed_managers, changes, exempt=writer.manager)
     is_changed = live_object != merged_object
-    _finish_entry(managers_after, writer, last_applied, is_changed=is_changed)
+    _complete_entry(managers_after, writer, last_applied, is_changed=is_changed)
     return Applied(merged_object if is_changed else None, managers_after)
 
 
-def _finish_entry(
+def _complete_entry(
     managers: Managers, writer: FieldWriter, last_applied: ManagedFields | None, *, is_changed: bool
 ) -> None:
-    """Remove the server's own fields from the applier's, in place; without any left, remove the applier.
+    """Complete the entry of the applying manager, in place: without UNOWNED_FIELDS; removed without other fields.
 
     Its time becomes that of the write if the object changed, else it stays.
     """

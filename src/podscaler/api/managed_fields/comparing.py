@@ -22,7 +22,7 @@ from podscaler.api.managed_fields.field_types import FieldType, ListType, MapTyp
 
 
 class _Absent:
-    """The type of ABSENT, which stands for a missing field: None is JSON's null."""
+    """The type of ABSENT, which stands for a missing field, also in `merging`: None is JSON's null."""
 
 
 ABSENT = _Absent()
@@ -100,8 +100,10 @@ def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> FieldSet:
 
 
 def _union_of_nodes(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
-    if left is None or right is None:
-        return right if left is None else left
+    if left is None:
+        return right
+    if right is None:
+        return left
     return field_sets.join_nodes(left, right)
 
 
@@ -109,7 +111,7 @@ def _compare_in_shape(old: Any, new: Any, shape: FieldType) -> _Nodes:
     """The changes between values in one shape; a value of another shape counts as an empty one."""
     if shape.map is not None:
         return _compare_maps(old, new, shape.map)
-    if shape.scalar or shape.list is None:
+    if shape.scalar or shape.list is None:  # also a type that allows nothing
         return _compare_leaves(old, new)
     return _compare_lists(old, new, shape.list)
 

@@ -61,9 +61,9 @@ def _list_fields(value: Any, list_type: ListType) -> FieldSet | None:
 
 def _as_member(node: FieldSet | None) -> FieldSet:
     """The node of a value whose fields have the node `node`, made a path of the set itself."""
-    if node is None or field_sets.is_member(node):
-        return node or LEAF
-    return {SELF: LEAF, **node}
+    if node is None:
+        return LEAF
+    return node if field_sets.is_member(node) else {SELF: LEAF, **node}
 
 
 def with_named_fields(fields: FieldSet, field_type: FieldType) -> FieldSet:

@@ -7,7 +7,9 @@ elements (`path_elements`) to nodes. A node is itself a path of the set if it is
 members are the elements below it. Stored sets are used without decoding. No function changes its arguments; results
 may share parts with them.
 
-Called by most modules of this package. Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
+Called by most modules of this package; a new kind of element (`path_elements`) needs nothing here.
+
+Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +66,7 @@ def join_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
     """The union of two nodes, or of two sets that are not empty."""
     if left is right:
         return left
-    if not left or not right:
+    if not left or not right:  # an empty node is itself a path, so that the union is one
         other_node = left or right
         return other_node if is_member(other_node) else {SELF: LEAF, **other_node}
     joined = dict(left)
@@ -96,7 +98,7 @@ def without_trees(left: FieldSet, right: FieldSet) -> FieldSet:
         if removed_node is None:
             kept_nodes[element] = node
         elif not is_member(removed_node):
-            remaining_node = _make_node(without_trees(below(left, element), removed_node), node, drops=False)
+            remaining_node = _node_with(without_trees(below(left, element), removed_node), node, drops_self=False)
             if remaining_node is not None:
                 kept_nodes[element] = remaining_node
     return kept_nodes
@@ -138,16 +140,17 @@ def _remove_paths(left: FieldSet, right: FieldSet) -> FieldSet | None:
             remaining_node = _remove_paths(node, removed_node)
             if remaining_node is not node:
                 changed_nodes[element] = remaining_node
-    drops = is_member(left) and is_member(right)
-    if not (changed_nodes or drops):
+    drops_self = is_member(left) and is_member(right)
+    if not (changed_nodes or drops_self):
         return left
-    kept_elements = {element: changed_nodes.get(element, node) for element, node in left.items() if element != SELF}
-    return _make_node({element: node for element, node in kept_elements.items() if node is not None}, left, drops=drops)
+    remaining_nodes = {element: changed_nodes.get(element, node) for element, node in left.items() if element != SELF}
+    kept_nodes = {element: node for element, node in remaining_nodes.items() if node is not None}
+    return _node_with(kept_nodes, left, drops_self=drops_self)
 
 
-def _make_node(kept_nodes: FieldSet, original: FieldSet, *, drops: bool) -> FieldSet | None:
-    """The node with those elements of an original node; a member as the original is, unless `drops`. None: no path."""
-    if drops or not is_member(original):
+def _node_with(kept_nodes: FieldSet, original: FieldSet, *, drops_self: bool) -> FieldSet | None:
+    """A node with these elements, itself a path if `original` is one and not `drops_self`; None if no path is left."""
+    if drops_self or not is_member(original):
         return kept_nodes or None
     return {SELF: LEAF, **kept_nodes} if kept_nodes else LEAF
 

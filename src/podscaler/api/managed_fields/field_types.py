@@ -3,7 +3,7 @@
     FieldType(list=ListType(get_item_type, atomic=False, keys=("name",)))     a list of items identified by `name`
 
 `message_types` makes types from the API types, `structural_types` from the schema of a custom resource; all other
-modules of this package recurse into objects by their types.
+modules of this package recurse into objects by their types. A new shape: `shape_of`, and every module that calls it.
 
 Rules: a type may allow several shapes (scalar, list, map), of which a value has one (`shape_of`). An atomic map or list
 has one owner, as a whole. A list that is not atomic is associative: its items are identified by path elements.

@@ -5,7 +5,8 @@
     {Manager("kubectl", "Apply"): ManagedFields({"f:spec": ...}, "apps/v1", ...)}
 
 Called by `updating`, `applying`, `managed_kinds` and `scale_fields`. A manager is identified by its name, operation,
-subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
+subresource and (for updates) apiVersion; one that applies stays the same when it changes its version. A new member of
+entries: `parse` and `_to_entry`.
 
 Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.
 """
@@ -87,12 +88,12 @@ Managers = dict[Manager, ManagedFields]
 
 
 def updater(name: str, version: str, subresource: str) -> Manager:
-    """The manager of creates, updates and patches."""
+    """The manager of creates, updates and patches; UNKNOWN stands for an empty name."""
     return Manager(name or UNKNOWN, UPDATE, version, subresource)
 
 
 def applier(name: str, subresource: str) -> Manager:
-    """The manager of applies."""
+    """The manager of applies; UNKNOWN stands for an empty name."""
     return Manager(name or UNKNOWN, APPLY, subresource=subresource)
 
 
@@ -118,8 +119,10 @@ def parse_sent(entries: Sequence[Any]) -> Managers:
 
 
 def is_reset(entries: Sequence[Any] | None) -> bool:
-    """Whether a client removes all managers: by an empty list, or by one empty entry."""
-    return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
+    """Whether a client removes all managers: by an empty list, or by one empty entry; False for None (none sent)."""
+    if entries is None:
+        return False
+    return not entries or (len(entries) == 1 and not entries[0])
 
 
 def to_entries(managers: Iterable[tuple[Manager, ManagedFields]]) -> Entries:

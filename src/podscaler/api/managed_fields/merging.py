@@ -63,7 +63,7 @@ def _merge_lists(live_value: Any, config: Any, list_type: ListType) -> Any:
     config_list = config if isinstance(config, list) else []
     if list_type.atomic or not (live_list or config_list):
         return config
-    if not (live_list and config_list):
+    if not (live_list and config_list):  # one is empty: an empty list removes no items
         return live_list or config_list
     return _ListMerger(live_list, config_list, list_type).merge()
 

@@ -3,9 +3,9 @@
     of_message("core/v1.Service")      FieldType(map=...), whose `ports` is a list with the keys `port` and `protocol`
 
 Called by the registry (`podscaler.controlplane.registry.field_managers`, `.scale_field_managers`) and by
-`structural_types`. A Field or Message states facts (`podscaler.api.schema.schema`), a FieldType is made of them: on
-demand, and cached for each message. A new scalar or opaque message there needs a line in `_SCALAR_KINDS` or
-`_UNTYPED_MESSAGES`.
+`structural_types`. A Message states the facts about a Go struct, a Field those about one of its fields
+(`podscaler.api.schema.schema`); a FieldType is made of them on demand, and cached for each message. A new scalar or
+opaque message there needs a line in `_SCALAR_KINDS` or `_UNTYPED_MESSAGES`.
 
 Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list has no list type,
 its patch strategy, as in kube-openapi.
@@ -48,10 +48,10 @@ _UNTYPED_MESSAGES = {  # the other opaque messages, whose JSON form may be a map
 def of_message(name: str) -> FieldType:
     """The type of a message (`apps/v1.Deployment`). Raises KeyError for an unknown one."""
     message = schema.get_message(name)
-    return FieldType(map=MapType(_types_of_fields(message).get, atomic=message.map_type == "atomic"))
+    return FieldType(map=MapType(_index_field_types(message).get, atomic=_is_atomic(message.map_type)))
 
 
-def _types_of_fields(message: Message) -> dict[str, FieldType]:
+def _index_field_types(message: Message) -> dict[str, FieldType]:
     """The types of the fields of a message, by their JSON names."""
     types_by_name = {field.name: _type_of_field(field) for field in message.json_fields()}
     if message.type_meta:
@@ -61,23 +61,26 @@ def _types_of_fields(message: Message) -> dict[str, FieldType]:
 
 def _type_of_field(field: Field) -> FieldType:
     """The type of a field: a list, a map, a scalar or an object."""
-    get_value_type = partial(_value_type, field.type)  # of a list or map: of its elements
+    get_element_type = partial(_type_of_name, field.type)
     if field.repeated:
-        return FieldType(list=_list_type(field, get_value_type))
+        return FieldType(list=_list_type(field, get_element_type))
     if field.map:
-        return field_types.map_of(get_value_type, atomic=field.map_type == "atomic")
-    if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
-        return get_value_type()
-    return _object_type(field)
+        return field_types.map_of(get_element_type, atomic=_is_atomic(field.map_type))
+    return _embedded_object_type(field) if field.is_object else _type_of_name(field.type)
 
 
-def _object_type(field: Field) -> FieldType:
+def _is_atomic(map_type: str) -> bool:
+    """Whether an x-kubernetes-map-type (empty if none is stated) says that an object or map has one owner."""
+    return map_type == "atomic"
+
+
+def _embedded_object_type(field: Field) -> FieldType:
     """The type of an object: the map type of its field overrides that of its message.
 
     The types of its own fields are made on demand, as messages may contain themselves.
     """
     message = schema.get_message(field.type)
-    atomic = (field.map_type or message.map_type) == "atomic"
+    atomic = _is_atomic(field.map_type or message.map_type)
     return FieldType(map=MapType(partial(_find_declared, field.type), atomic=atomic))
 
 
@@ -87,8 +90,8 @@ def _find_declared(message_name: str, field_name: str) -> FieldType | None:
     return message_type.find_declared(field_name) if message_type else None
 
 
-def _value_type(type_name: str) -> FieldType:
-    """The type of the values with the type name of a field: a scalar, an opaque type or a message."""
+def _type_of_name(type_name: str) -> FieldType:
+    """The type of the values of `Field.type`: of a scalar, an opaque message or another message."""
     scalar = _SCALAR_KINDS.get(type_name)
     if scalar:
         return FieldType(scalar=scalar)
@@ -125,12 +128,18 @@ def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any],
     if field.is_scalar:
         return ()  # items of sets have no keys
     key_fields = ((key, schema.find_field(field.type, key)) for key in keys)
-    defaults = ((key, _key_default(key_field)) for key, key_field in key_fields if key_field is not None)
+    defaults = ((key, _value_of_absent_key(key_field)) for key, key_field in key_fields if key_field is not None)
     return tuple((key, default) for key, default in defaults if default is not None)
 
 
-def _key_default(field: Field) -> Any:
+def _value_of_absent_key(field: Field) -> Any:
     """The value of an absent field: its default, or Go's zero if JSON always has the field; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default
-    return _ZERO_VALUES.get(_SCALAR_KINDS.get(field.type, ""))
+    return _zero_value(field.type)
+
+
+def _zero_value(type_name: str) -> Any:
+    """Go's zero value of a scalar, in JSON; None for an untyped scalar or a message."""
+    scalar = _SCALAR_KINDS.get(type_name)
+    return None if scalar is None else _ZERO_VALUES.get(scalar)

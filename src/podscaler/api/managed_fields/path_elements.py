@@ -5,7 +5,9 @@
     v:"example.com/guard"           [="example.com/guard"]              an item of a set
     i:3                             [3]                                 an item by its index
 
-Called by the modules of this package. The text of an element is canonical: keys sorted, JSON without blanks.
+Called by the modules of this package. A new kind of element: a function that makes it, `parse` and `_element_text`; for
+items of lists, `field_types.item_element` and `extracting`, too. The text of an element is canonical: keys sorted, JSON
+without blanks.
 
 Source: structured-merge-diff's fieldpath.
 """

@@ -123,7 +123,7 @@ def without_fields(value: Any, fields: FieldSet, field_type: FieldType) -> Any:
     shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
         return _map_without(value, fields, shape.map)
-    if shape.scalar or shape.list is None:
+    if shape.scalar or shape.list is None:  # nothing below it
         return value
     return _list_without(value, fields, shape.list)
 

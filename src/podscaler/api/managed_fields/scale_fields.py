@@ -26,19 +26,19 @@ class ScaleFields:
 
     Attributes:
         versions: the apiVersions in which the kind is served.
-        path: the path of the replicas, as path elements: ("f:spec", "f:replicas").
+        replicas_path: the path of the replicas, as path elements: ("f:spec", "f:replicas").
         version: the apiVersion of the request.
     """
 
     versions: frozenset[str]
-    path: Sequence[str]
+    replicas_path: Sequence[str]
     version: str
 
     def of_scale(self, parent_entries: Iterable[Any]) -> Entries:
         """The entries of the Scale, from those of its object."""
         scale_managers: Managers = {}
         for manager, managed in managers.parse(parent_entries).items():
-            if managed.version in self.versions and field_sets.has(managed.fields, self.path):
+            if managed.version in self.versions and field_sets.has(managed.fields, self.replicas_path):
                 scale_managers[manager] = ManagedFields(field_sets.of(_REPLICAS_OF_SCALE), SCALE_VERSION, managed.time)
         return managers.to_entries(scale_managers.items())
 
@@ -55,7 +55,7 @@ class ScaleFields:
             for manager, managed in managers.parse(scale_entries).items()
             if field_sets.has(managed.fields, _REPLICAS_OF_SCALE)
         }
-        replicas_field = field_sets.of(self.path)
+        replicas_field = field_sets.of(self.replicas_path)
         kept_managers: Managers = {}
         for manager, managed in parent_managers.items():
             fields = managed.fields

@@ -1,7 +1,8 @@
 """Makes the field types of custom resources for server-side apply, from their OpenAPI v3 schemas.
 
 Called by `podscaler.api.crd.records` for each custom resource, and by the registry for kinds without a schema;
-`message_types` makes the types of built-in kinds. The types of members are made on demand.
+`message_types` makes the types of built-in kinds. The types of members are made on demand. A new keyword:
+`_type_of_schema`, `_list_type` or `_members_type`.
 
 Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
 where unknown fields are preserved.
@@ -74,16 +75,18 @@ def _members_type(schema: Mapping[str, Any]) -> MapType:
     """The type of an object's members; an embedded object has apiVersion, kind and metadata too."""
     is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
     properties = schema.get("properties") or {}
-
     common_types = _common_types() if schema.get("x-kubernetes-embedded-resource") else {}
+    declared_names = {*properties, *common_types}
 
     @cache
-    def make_type(name: str) -> FieldType:
-        """The type of a declared member."""
+    def type_of_declared(name: str) -> FieldType:
         return common_types[name] if name in common_types else _type_of_schema(properties[name])
 
-    names = {*properties, *common_types}
-    return MapType(lambda name: make_type(name) if name in names else None, _getter_of_undeclared(schema), is_atomic)
+    def find_declared(name: str) -> FieldType | None:
+        """The type of a declared member; other names, which clients may send, are not cached."""
+        return type_of_declared(name) if name in declared_names else None
+
+    return MapType(find_declared, _getter_of_undeclared(schema), is_atomic)
 
 
 def _getter_of_undeclared(schema: Mapping[str, Any]) -> Callable[[], FieldType] | None:

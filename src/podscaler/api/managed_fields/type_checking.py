@@ -2,7 +2,7 @@
 
     errors({"spec": {"replicas": "3"}}, kind)      [".spec.replicas: expected numeric (int or float), got string"]
 
-Called by `applying` and `last_applied`.
+Called by `applying` and `last_applied`. A new scalar of `field_types`: its check and message in `_scalar_error`.
 
 Source: structured-merge-diff's validation of typed values.
 """
@@ -28,7 +28,7 @@ def summary(type_errors: list[str]) -> str:
 
 
 def _value_errors(value: Any, field_type: FieldType, path: str) -> Iterator[tuple[str, str]]:
-    """The (path, message) of each value below that does not have its type."""
+    """The (path, message) of the value, or of each value in it, that does not have its type."""
     shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
@@ -91,7 +91,7 @@ def _scalar_error(value: Any, scalar: Scalar) -> str:
             return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
         case "boolean":
             return "" if isinstance(value, bool) else f"expected boolean, got {_go_pointer(value)}"
-        case _:
+        case _:  # untyped
             is_scalar = isinstance(value, bool | int | float | str)
             return "" if is_scalar else f"expected any scalar, got {_go_pointer(value)}"
 

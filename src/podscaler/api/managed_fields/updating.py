@@ -1,6 +1,7 @@
 """Updates the managers of an object's fields after a create, update or patch.
 
-Called by `managed_kinds`, with the object before and after.
+Called by `managed_kinds`, with the object before and after; `applying` and `pruning` use `Changes` and `Versions`. A
+field that the API server begins to set: UNOWNED_FIELDS.
 
 Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
 other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
@@ -146,10 +147,10 @@ class Changes:
         Raises ConversionError.
         """
         if version not in self._changes_by_version:
-            self._changes_by_version[version] = self._compare(version)
+            self._changes_by_version[version] = self._compare_in_version(version)
         return self._changes_by_version[version]
 
-    def _compare(self, version: str) -> FieldChanges | None:
+    def _compare_in_version(self, version: str) -> FieldChanges | None:
         """As `of`, without the cache."""
         field_type = self._versions.find_type(version)
         if field_type is None:
@@ -210,12 +211,15 @@ def cap_updaters(managers: Managers) -> Managers:
 
 
 def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -> None:
-    """Merge an updater into the manager _ANCIENT of its version, in place; a new one begins with those of `oldest`."""
+    """Merge an updater into the manager _ANCIENT of its version, in place; a new one takes the fields of `oldest`.
+
+    Updaters are merged by time, so that the time of the last one is that of the entry.
+    """
     managed = managers[manager]
     ancient_manager = Manager(_ANCIENT, UPDATE, managed.version)
     ancient = managers.get(ancient_manager)
     if ancient is None:
         ancient = managers.pop(oldest)
-    managers.pop(manager, None)
+    del managers[manager]
     fields = field_sets.union(managed.fields, ancient.fields)
     managers[ancient_manager] = ManagedFields(fields, managed.version, managed.time)

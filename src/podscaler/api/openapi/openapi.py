@@ -1,6 +1,7 @@
 """Makes the OpenAPI v3 documents: one for each group version, and small ones for discovery and for the version.
 
-Called by `podscaler.controlplane.apiserver.discovery.openapi_v3`, which serves them under `/openapi/v3/<path>`.
+Called by `podscaler.controlplane.apiserver.discovery.openapi_v3`, which serves them under `/openapi/v3/<path>`. A new
+subresource: `_subresource_paths`; a new metrics API: `_METRIC_PATHS`.
 
     documents(catalog.RESOURCES)                      {"api/v1": make, "apis/apps/v1": make, ...}
     document("autoscaling/v2", catalog.RESOURCES)     {"openapi": "3.0.0", "paths": ..., "components": ...}
@@ -126,8 +127,16 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)
-    kind = CreateOnly(group, version, plural="", kind=list_kind, message=message, namespaced=True)  # not created
-    subject = _subject(kind, version, message)
+    subject = OperationSubject(
+        root=f"/{_root_path(group, version)}",
+        tag=_tag(group, version),
+        version_id=_version_id(group, version),
+        plural="",  # _METRIC_PATHS name the resources
+        kind=list_kind,
+        message=message,
+        gvk=_gvk(group, version, list_kind),
+        namespaced=True,
+    )
     document_paths = openapi_paths.discovery_path(subject.root, subject.version_id, subject.tag)
     document_paths |= openapi_paths.metric_paths(subject, paths)
     kinds = _common_kinds(group, version) | {message: [subject.gvk]}

@@ -1,7 +1,7 @@
 """Converts schemas of OpenAPI v3 (`#/components/schemas/X`) to definitions of OpenAPI 2.0 (`#/definitions/X`).
 
 Called by `podscaler.controlplane.apiserver.discovery.openapi_v2` for `/openapi/v2`, which `kubectl explain
---output=plaintext-openapiv2` reads.
+--output=plaintext-openapiv2` reads. A keyword that OpenAPI 2.0 has, too: `_KEPT_MEMBERS`.
 
 Source: OpenAPI 2.0 (Schema Object); kube-openapi's conversion.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 Json = dict[str, Any]
 
+# The validations of custom resources that OpenAPI 2.0 has, too, beside `pattern`.
 NUMBER_LIMITS = ("multipleOf", "maximum", "minimum")
 COUNT_LIMITS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
 FLAGS = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
-"""The validations of custom resources that OpenAPI 2.0 has too, beside `pattern`."""
 _PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 

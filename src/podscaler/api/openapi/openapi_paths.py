@@ -257,37 +257,37 @@ def create_only_path(subject: OperationSubject) -> Json:
 
 def watch_paths(subject: OperationSubject) -> Json:
     """The deprecated watch paths (`/watch/` before the path), of collections and of one object."""
-    list_action, object_action = f"watch changes of {subject.plural}", f"watch changes of one {subject.kind}"
     outdated_note = "; outdated: use `watch` with the list"
+    list_description = f"watch changes of {subject.plural}{outdated_note}"
+    object_description = f"watch changes of one {subject.kind}{outdated_note}"
     prefix = f"{subject.root}/watch"
-    operation_name = f"watch{subject.version_id}{subject.scope}{subject.kind}"
     collection_path = subject.collection.replace(subject.root, prefix, 1)
-    path_items = {
-        collection_path: _watch_operation(subject, f"{operation_name}List", "watchlist", list_action + outdated_note),
-        f"{collection_path}/{{name}}": _watch_operation(
-            subject, operation_name, "watch", object_action + outdated_note
-        ),
-    }
-    path_items[collection_path]["parameters"] = _watch_parameters(subject, "namespace")
-    path_items[f"{collection_path}/{{name}}"]["parameters"] = _watch_parameters(subject, "name", "namespace")
+    path_items: Json = {}
     if subject.namespaced:
-        operation_of_all = f"watch{subject.version_id}{subject.kind}ListForAllNamespaces"
-        all_namespaces_item = _watch_operation(subject, operation_of_all, "watchlist", list_action + outdated_note)
-        path_items = {
-            f"{prefix}/{subject.plural}": all_namespaces_item | {"parameters": _watch_parameters(subject)}
-        } | path_items
+        operation_id = f"watch{subject.version_id}{subject.kind}ListForAllNamespaces"
+        all_path = f"{prefix}/{subject.plural}"
+        path_items[all_path] = _watch_path(subject, "watchlist", operation_id, list_description)
+    object_operation_id = f"watch{subject.version_id}{subject.scope}{subject.kind}"
+    path_items[collection_path] = _watch_path(
+        subject, "watchlist", f"{object_operation_id}List", list_description, "namespace"
+    )
+    path_items[f"{collection_path}/{{name}}"] = _watch_path(
+        subject, "watch", object_operation_id, object_description, "name", "namespace"
+    )
     return path_items
 
 
-def _watch_operation(subject: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
-    responses = _responses(WATCH_EVENT, ("200",), _WATCH_TYPES)
+def _watch_path(
+    subject: OperationSubject, kind_of_action: str, operation_id: str, description: str, *path_parameters: str
+) -> Json:
+    """The path of one watch operation; `path_parameters` are the names in braces in the path."""
     operation = _base_operation(subject, kind_of_action, operation_id, description)
-    return {"get": operation | {"responses": responses}}
-
-
-def _watch_parameters(subject: OperationSubject, *names: str) -> list[Json]:
     query = openapi_parameters.query_parameters((*openapi_parameters.LIST, "pretty"))
-    return sorted(_path_parameters(subject, *names) + query, key=lambda parameter: str(parameter["name"]))
+    parameters = _path_parameters(subject, *path_parameters) + query
+    return {
+        "get": operation | {"responses": _responses(WATCH_EVENT, ("200",), _WATCH_TYPES)},
+        "parameters": sorted(parameters, key=lambda parameter: str(parameter["name"])),
+    }
 
 
 def _base_operation(subject: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:

@@ -3,8 +3,8 @@
     not_negative(-1, "spec.replicas")    [FieldError("FieldValueInvalid", "spec.replicas", "Invalid value: -1: ...")]
     each(ports, "spec.ports", check)     the errors of check(ports[0], "spec.ports[0]"), check(ports[1], ...), ...
 
-Called by the validation here and in `podscaler.api.kinds`. Each function but `fraction_warnings` returns the field
-errors of a value at a path, an empty list for a valid value.
+Called by the validation here and in `podscaler.api.kinds`; a check that several kinds need is a function here. Each
+function but `fraction_warnings` returns the field errors of a value at a path, an empty list for a valid value.
 
 Source: k8s.io/apimachinery/pkg/api/validation and pkg/api/validate (the messages).
 """
@@ -40,7 +40,7 @@ def optional(value: Any, path: str, check: Check) -> list[FieldError]:
 def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
     """The error for each message that `rule` has about a text; none for None."""
     messages = () if value is None else rule(value)
-    return [invalid(path, value, message) for message in messages] if messages else []
+    return [invalid(path, value, message) for message in messages]
 
 
 def each_well_formed(values: Iterable[str], path: str, rule: Rule) -> list[FieldError]:

@@ -46,8 +46,8 @@ def printed(obj: Object, message: str) -> Object:
     fields: Object = {}
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
-            embedded = obj.get(field.name) or {}
-            fields.update({name: _printed_elements(value, "") for name, value in embedded.items()})
+            metadata = obj.get(field.name) or {}
+            fields.update({name: _printed_elements(value, "") for name, value in metadata.items()})
         else:
             fields[_go_name(field.name)] = _printed_value(obj.get(field.name), field)
     return fields

@@ -1,7 +1,8 @@
 """LabelSelector fields of specs (`matchLabels`, `matchExpressions`): validation, matching, and their text in tables.
 
 Called by the records of workloads. `podscaler.api.machinery.selectors` evaluates selectors. An `Object` is the part of
-an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
+an API object that the name of the argument says, as a JSON object; `path` is its path in errors. A new operator: here,
+and in `podscaler.api.machinery.selectors`.
 
 Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of rejected workloads.
 """

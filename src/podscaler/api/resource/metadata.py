@@ -67,18 +67,10 @@ def _name_errors(resource: Resource, object_metadata: Object) -> list[FieldError
     rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_errors)
     prefix = object_metadata.get("generateName", "")
     errors = checks.well_formed_if_set(
-        prefix, "metadata.generateName", lambda generate_name: rule(_prefix_as_name(generate_name))
+        prefix, "metadata.generateName", lambda generate_name: rule(names.mask_trailing_dash(generate_name))
     )
     message = "name or generateName is required"
     return errors + checks.required_form(object_metadata.get("name", ""), "metadata.name", rule, message)
-
-
-def _prefix_as_name(prefix: str) -> str:
-    """A generateName in the form that is validated as name: a dash at the end counts as valid.
-
-    As upstream's maskTrailingDash, it replaces the dash and the character before it.
-    """
-    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:

@@ -19,7 +19,7 @@ Object = dict[str, Any]
 """One API object (or a part of one) as JSON-ready data."""
 
 
-def _same(obj: Object) -> Object:
+def _keep_as_is(obj: Object) -> Object:
     return obj
 
 
@@ -33,7 +33,7 @@ def _change_nothing_on_update(new: Object, old: Object) -> None:
 
 def _see_stored_object(sent_object: Object) -> Callable[[Object], Object]:
     del sent_object
-    return _same
+    return _keep_as_is
 
 
 def _no_errors(new: Object, old: Object | None) -> list[FieldError]:
@@ -68,8 +68,8 @@ class Version:
     version: str
     message: str
     default: Callable[[Object], None] = _change_nothing
-    to_storage: Callable[[Object], Object] = _same
-    from_storage: Callable[[Object], Object] = _same
+    to_storage: Callable[[Object], Object] = _keep_as_is
+    from_storage: Callable[[Object], Object] = _keep_as_is
     deprecation: str = ""
     decode: Callable[[Any], Decoded] | None = None
     openapi: Callable[[], Mapping[str, Object]] | None = None
@@ -117,7 +117,7 @@ class Strategy:
     """
     allows_unconditional_update: bool = True
     """Whether a PUT without resourceVersion replaces any stored version of the object (False for Lease)."""
-    stored_form: Callable[[Object], Object] = _same
+    stored_form: Callable[[Object], Object] = _keep_as_is
     """For kinds without schema: the form in which a valid object is stored (may return its argument)."""
     convert: Callable[[Object], None] | None = None
     """For kinds that a webhook converts: converts an object of any version, in place, to that of the record, in which

@@ -1,7 +1,8 @@
 """Maps workloads to autoscaling/v1 Scale and back, and prints a Scale as a Table.
 
 BY_LABEL_SELECTOR and BY_LABEL_PAIRS are used by the records of workloads; PRINTER by the API server for `kubectl get
-deploy web --subresource=scale`. Workloads are JSON objects.
+deploy web --subresource=scale`. Workloads are JSON objects. A kind with another form of selector: a
+further ScaleMapping here.
 
 Source: docs/spec/api.md 5 (Scale subresource).
 """
@@ -28,20 +29,20 @@ def set_replicas(workload: Object, count: int) -> None:
     workload.setdefault("spec", {})["replicas"] = count
 
 
-def _selector(workload: Object) -> str:
+def _read_selector(workload: Object) -> str:
     return label_selector.canonical((workload.get("spec") or {}).get("selector"))
 
 
-def _label_pairs(workload: Object) -> str:
+def _read_label_pairs(workload: Object) -> str:
     """The selector of a ReplicationController as text; empty without one."""
     labels = (workload.get("spec") or {}).get("selector") or {}
     return printing.labels(labels) if labels else ""
 
 
-BY_LABEL_SELECTOR = ScaleMapping(replicas, status_replicas, _selector, set_replicas)
+BY_LABEL_SELECTOR = ScaleMapping(replicas, status_replicas, _read_selector, set_replicas)
 """Deployment, ReplicaSet, StatefulSet: `spec.selector` is a LabelSelector."""
 
-BY_LABEL_PAIRS = ScaleMapping(replicas, status_replicas, _label_pairs, set_replicas)
+BY_LABEL_PAIRS = ScaleMapping(replicas, status_replicas, _read_label_pairs, set_replicas)
 """ReplicationController: `spec.selector` is a map of labels."""
 
 

@@ -31,9 +31,9 @@ def signer_name_errors(signer: str, path: str) -> list[FieldError]:
         return [invalid(path, signer, _FORM)]
     domain, signer_path = domain_and_path
     errors = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
-    errors += _label_errors(domain, path, names.dns_label_errors)
+    errors += _first_label_errors(domain, path, names.dns_label_errors)
     errors += checks.holds("." in domain, path, domain, _DOMAIN_FORM)
-    errors += _label_errors(signer_path, path, names.dns_subdomain_errors)
+    errors += _first_label_errors(signer_path, path, names.dns_subdomain_errors)
     return errors + ([too_long(path, _SIGNER_MAX_BYTES)] if len(signer.encode()) > _SIGNER_MAX_BYTES else [])
 
 
@@ -54,7 +54,7 @@ def bundle_name_messages(name: str, signer: str) -> list[str]:
     return names.dns_subdomain_errors(name.removeprefix(prefix))
 
 
-def _label_errors(dotted: str, path: str, rule: checks.Rule) -> list[FieldError]:
+def _first_label_errors(dotted: str, path: str, rule: checks.Rule) -> list[FieldError]:
     """The errors of the first label of a dotted name that is malformed."""
     for label in dotted.split("."):
         if messages := rule(label):

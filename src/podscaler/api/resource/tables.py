@@ -31,22 +31,27 @@ def named(
     other_columns = columns if AGE in columns else (*columns, AGE)
     age_index = other_columns.index(AGE)
     age = Column("Age", description=f"Time since the {kind} was created.")
-    name = Column("Name", format="name", description=f"Name of the {kind}{note}.")
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         cell_values = cells(obj, now_ns) if cells else ()
         object_name = obj["metadata"].get("name", "")
         return [object_name, *cell_values[:age_index], printing.created_age(obj, now_ns), *cell_values[age_index:]]
 
-    return Printer((name, *other_columns[:age_index], age, *other_columns[age_index + 1 :]), row)
+    return Printer((_name_column(kind, note), *other_columns[:age_index], age, *other_columns[age_index + 1 :]), row)
 
 
 def without_age(
     kind: str, *columns: Column, cells: Callable[[Object, int], Sequence[Any]], note: str = UNIQUE
 ) -> Printer:
     """As `named`, for a table without the column Age."""
-    name = Column("Name", format="name", description=f"Name of the {kind}{note}.")
-    return Printer((name, *columns), lambda obj, now_ns: [obj["metadata"].get("name", ""), *cells(obj, now_ns)])
+    return Printer(
+        (_name_column(kind, note), *columns),
+        lambda obj, now_ns: [obj["metadata"].get("name", ""), *cells(obj, now_ns)],
+    )
+
+
+def _name_column(kind: str, note: str) -> Column:
+    return Column("Name", format="name", description=f"Name of the {kind}{note}.")
 
 
 def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> Printer:
@@ -63,10 +68,7 @@ def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> P
         return [metadata.get("name", ""), metadata.get("creationTimestamp") or unknown]
 
     return Printer(
-        columns=(
-            Column("Name", format="name", description=f"Name of the {kind}{note}."),
-            Column("Created At", "date", description=f"When the {kind} was created."),
-        ),
+        columns=(_name_column(kind, note), Column("Created At", "date", description=f"When the {kind} was created.")),
         row=row,
         empty_is_null=True,
     )

@@ -5,6 +5,7 @@
     {"kind": "Pod", "metadata": {}, "spec": {"containers": None}, "status": {}}
 
 Called by the registry for objects to be stored, and where the server makes objects (Scales, conversions, watch events).
+A new message with a JSON form of its own has its zero value in `decode_values`.
 
 Rules: an empty list or map is removed where the Go field has the tag `omitempty`, and becomes null elsewhere; a field
 without `omitempty` is always present; so is a struct that is not behind a pointer, with its own fields of that kind. An
@@ -19,7 +20,7 @@ from typing import Any
 
 from podscaler.api.schema import schema
 from podscaler.api.schema.decode_values import ZERO_VALUES
-from podscaler.api.schema.schema import Field, Message
+from podscaler.api.schema.schema import Field
 
 Object = dict[str, Any]
 
@@ -95,21 +96,15 @@ def _rules_of_message(message: str) -> dict[str, _Rule]:
 
 def _rule_of_field(field: Field) -> _Rule:
     """How a field is written: whether it is there without value, and as what."""
-    target = None if field.is_scalar else schema.get_message(field.type)
-    is_struct = target is not None and not _is_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
-    is_listed = target is not None and target.list
-    is_embedded_struct = is_plain and target is not None and not is_listed  # which omitempty does not leave out
-    is_always_present = not field.omitempty or (is_embedded_struct and not field.omitzero)
+    is_go_struct = is_plain and not field.is_scalar and not schema.get_message(field.type).list
+    is_always_present = not field.omitempty or (is_go_struct and not field.omitzero)  # omitempty keeps Go structs
+    has_zero_value = is_plain and is_always_present
     return _Rule(
-        message=field.type if is_struct else "",
+        message=field.type if field.is_object else "",
         is_list=field.repeated,
         is_map=field.map,
         is_always_present=is_always_present,
-        is_filled=is_always_present and is_plain and is_struct,
-        empty=ZERO_VALUES.get(field.type) if is_plain and is_always_present and not is_struct else None,
+        is_filled=has_zero_value and field.is_object,
+        empty=ZERO_VALUES.get(field.type) if has_zero_value and not field.is_object else None,
     )
-
-
-def _is_own_form(message: Message) -> bool:
-    return message.list or message.name in schema.OPAQUE

@@ -4,6 +4,7 @@
     decode({"kind": "Deployment", "x": 1}, state)      {"kind": "Deployment"}; state.problems has `unknown field "x"`
 
 Called by `decoding`. Decoders are made once and refer to one another, also for recursive types (JSONSchemaProps).
+A new scalar, or a new message with a JSON form of its own: `decode_values`; a new union: `_union_decoder`.
 
 Rules: null is absent; names match exactly; a zero that means the same as a missing field (Go's omitempty without a
 pointer) is dropped, an empty list or map is kept (defaulting treats it differently); fields come out in the schema's
@@ -78,7 +79,7 @@ class _StructDecoder:
                 continue
             if field_value is None:
                 continue
-            if type(field_value) is plan.exact_type:
+            if type(field_value) is plan.exact_type:  # most values: a fast path
                 decoded = field_value
             else:
                 steps[-1] = plan.location
@@ -228,7 +229,7 @@ def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode
 
 
 def _report_repeated_keys(value: Repeated, state: DecodeState) -> None:
-    """Reports the repeated keys of a map to the state."""
+    """Report the repeated keys of a map to the state."""
     earlier_keys: set[str] = set()
     for key, _ in value.pairs:
         if key in earlier_keys:
@@ -260,8 +261,8 @@ def _union_decoder(name: str) -> Decode:
             raise DecodeError("boolean or JSON schema expected")
         if not isinstance(value, list):
             return ABSENT
-        element_type, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
-        return _decode_separately(_list_decoder(element_type, go_type), value)
+        element_type = "string" if name == schema.SCHEMA_OR_STRINGS else _JSON_SCHEMA
+        return _decode_separately(_list_decoder(element_type, go_type=""), value)  # a list: no error names its type
 
     return decode
 

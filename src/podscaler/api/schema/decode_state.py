@@ -54,7 +54,8 @@ class DecodeState:
 
     def record_mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
         """Record the type error that `value` cannot become `go_type`; `is_number`: whether that is a number."""
-        self.error = self.error or self._mismatch_message(value, go_type, is_number=is_number)
+        if not self.error:  # the first type error counts
+            self.error = self._mismatch_message(value, go_type, is_number=is_number)
 
     def mismatch_error(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
         """As `record_mismatch`, but returns the error, which the decoder of a quantity, time, ... raises."""
@@ -80,12 +81,12 @@ class DecodeState:
     def _record_problem(self, problem: str, key: str) -> None:
         """Records a problem with the field `key` of the current object, if there are not too many yet."""
         if len(self.problems) < _MAX_PROBLEMS:
-            self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
+            self.problems[f"{problem} {quoting.quoted(self._path_of_field(key))}"] = None
 
-    def _path(self, key: str) -> str:
-        """The path of a field as Go's messages print it: `spec.containers[0].name`."""
+    def _path_of_field(self, key: str) -> str:
+        """The path of a field of the current object, as Go's messages print it: `spec.containers[0].name`."""
         path = ""
-        for step in self.steps[:-1]:
+        for step in self.steps[:-1]:  # `key` stands for the last step
             if isinstance(step, int):
                 path += f"[{step}]"
             elif step is not None:

@@ -89,11 +89,13 @@ def read_type_meta(value: Any) -> TypeMeta:
         return TypeMeta("", "")
     if not isinstance(value, dict):
         json_type = _json_type(value)
-        raise no_type_meta(f"json: cannot unmarshal {json_type} into Go value of type {_FIND_KIND}")
+        raise no_type_meta(f"json: cannot unmarshal {json_type} into Go value of type {_GO_TYPE_OF_TYPE_META}")
     return TypeMeta(_read_text(value, "apiVersion"), _read_text(value, "kind"))
 
 
-_FIND_KIND = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_GO_TYPE_OF_TYPE_META = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
 
 
 def _read_text(body: Object, field: str) -> str:

@@ -5,7 +5,8 @@
 
 Used by `openapi_schemas`. The texts are in data/descriptions/*.toml: a table for each message, with the text of the
 message itself under the key `_`. The table `common` has texts of fields that all messages share (`metadata`, `kind`,
-...). An old version of an API has only the texts that differ from those of its successor (`_SUCCESSORS`).
+...). An old version of an API has only the texts that differ from those of its successor (`_SUCCESSORS`). A new text:
+the file with the messages of its package.
 """
 
 import tomllib

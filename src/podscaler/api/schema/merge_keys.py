@@ -1,6 +1,7 @@
 """Looks up the patch strategy and merge key of a field of an API type, for strategic merge patches.
 
-Called by `podscaler.controlplane.apiserver.handlers.strategic_merge` for each field of a patch.
+Called by `podscaler.controlplane.apiserver.handlers.strategic_merge` for each field of a patch, which also implements
+the strategies: a new one is an attribute of `Merge`, and a case there.
 
     merge_strategy("core/v1.PodSpec", "containers")        Merge(merge=True, key="name")
     merge_strategy("core/v1.PodSpec", "volumes")           Merge(merge=True, retain_keys=True, key="name")
@@ -58,14 +59,7 @@ def element_message(message: str, field: str) -> str:
     Below a field with an empty result a patch merges objects by key, and replaces lists.
     """
     schema_field = schema.find_field(message, field)
-    if (
-        schema_field is None
-        or schema_field.is_scalar
-        or schema_field.type in schema.OPAQUE
-        or schema.get_message(schema_field.type).list
-    ):
-        return ""
-    return schema_field.type
+    return schema_field.type if schema_field is not None and schema_field.is_object else ""
 
 
 @lru_cache(maxsize=8192)

@@ -87,6 +87,11 @@ class Field(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return self.type in SCALARS
 
     @property
+    def is_object(self) -> bool:
+        """Whether a value (or element) is a JSON object with the fields of the message `type`."""
+        return not (self.is_scalar or self.type in OPAQUE or get_message(self.type).list)
+
+    @property
     def element_go_type(self) -> str:
         """The Go type of one element of a list or map (of a plain field: its own)."""
         if self.type not in SCALARS:
@@ -148,11 +153,11 @@ class _Package(msgspec.Struct):
 
 def _find_package(prefix: str) -> _Package | None:
     """The package; None if it has no file. Prefixes may come from clients, so only existing ones are cached."""
-    return _load_package(prefix) if prefix in _prefixes() else None
+    return _load_package(prefix) if prefix in _package_prefixes() else None
 
 
 @cache
-def _prefixes() -> frozenset[str]:
+def _package_prefixes() -> frozenset[str]:
     """The prefixes (`apps/v1`) of all packages that have a file."""
     files = (resources.files("podscaler.api.schema.data") / "types").iterdir()
     return frozenset("/".join(file.name.removesuffix(".json").rsplit("_", 1)) for file in files)
@@ -206,12 +211,16 @@ def find_kind(api_version: str, kind: str) -> str | None:
     group, _, version = api_version.rpartition("/")
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
-    package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
-    is_of_core = not group and find_message(f"core/{version}.{kind}") is not None
-    if kind in _OPTIONS_KINDS or not (group or is_of_core):  # meta/v1.Status has the apiVersion v1, too
-        package, version = "meta", "v1"
-    name = f"{package}/{version}.{kind}"
+    name = f"{_package_of_group(group)}/{version}.{kind}"
+    is_missing_in_core = not group and find_message(name) is None  # meta/v1.Status has the apiVersion v1, too
+    if kind in _OPTIONS_KINDS or is_missing_in_core:
+        name = f"meta/v1.{kind}"
     return name if find_message(name) else None
+
+
+def _package_of_group(group: str) -> str:
+    """The Go package of a built-in group, without its version: `apps`; `core` for the empty group."""
+    return _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
 
 
 @lru_cache(maxsize=8192)

@@ -4,7 +4,7 @@
 
 Called by the API server after patches and applies, and where managed fields need an object in another version. It
 differs from `decoding`, which runs after it, in two ways: its own messages about values of the wrong type, and integers
-that are too large are truncated to the bits of the field.
+that are too large are truncated to the bits of the field (`_TRUNCATIONS`, where a new integer type is added).
 
 Source: runtime.DefaultUnstructuredConverter of apimachinery, measured for numbers out of range.
 """
@@ -72,7 +72,8 @@ def _restore_element(value: Any, field: Field) -> Any:
 def _restore_scalar(value: Any, field: Field) -> Any:
     """A scalar of the field's type; integers are truncated to its size, as Go converts them. Raises DecodeError."""
     go_kind, expected_type = _go_kind(value), field.type
-    if expected_type in _TRUNCATIONS and (go_kind == "int64" or (go_kind == "float64" and value.is_integer())):
+    is_whole_number = go_kind == "int64" or (go_kind == "float64" and value.is_integer())
+    if expected_type in _TRUNCATIONS and is_whole_number:
         return _TRUNCATIONS[expected_type](_int64(value))
     if expected_type == "bytes":
         _check_bytes(value)

@@ -181,7 +181,8 @@ class _Scanner:
             self.scan_digits("after decimal point in numeric literal")
         if self.next_is(b"e", b"E"):
             self.position += 1
-            self.position += self.next_is(b"+", b"-")
+            if self.next_is(b"+", b"-"):
+                self.position += 1
             self.scan_digits("in exponent of numeric literal")
 
     def scan_digits(self, context: str) -> None:

@@ -28,7 +28,7 @@ of the API is nested so deeply."""
 TOO_DEEP = "exceeded max depth"
 """The message for a text that is nested deeper."""
 
-_INT64_DIGITS = 19
+_SAFE_INTEGER_CHARACTERS = 19
 """Texts of at most this length, with the sign, are integers of 64 bits; of longer ones only some are."""
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
@@ -128,12 +128,12 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(digits: str) -> int | Number:
-    return int(digits) if len(digits) <= _INT64_DIGITS else _parse_large_integer(digits)
+    return int(digits) if len(digits) <= _SAFE_INTEGER_CHARACTERS else _parse_large_integer(digits)
 
 
 def _parse_large_integer(digits: str) -> int | Number:
     """A number of 20 characters as an integer if it fits an int64 or uint64; else a Number."""
-    if len(digits) == _INT64_DIGITS + 1 and -(2**63) <= int(digits) < 2**64:
+    if len(digits) == _SAFE_INTEGER_CHARACTERS + 1 and -(2**63) <= int(digits) < 2**64:
         return int(digits)
     return Number(digits)
 
@@ -184,10 +184,10 @@ def plain_where_finite(value: Any) -> Any:
 
 def literal_text(value: Any) -> str:
     """The JSON text of a parsed value, with numbers beyond a float64 as the client wrote them."""
-    return encode(_with_numbers(value, _literal)).decode()
+    return encode(_with_numbers(value, _literal_if_infinite)).decode()
 
 
-def _literal(number: Number) -> Any:
+def _literal_if_infinite(number: Number) -> Any:
     """The number as the client wrote it if it is beyond a float64, else as Go prints it."""
     return msgspec.Raw(number.text.encode()) if number in _INFINITE else plain_number(number)
 

@@ -1,6 +1,7 @@
 """Writes JSON-ready data as YAML, in the form that Go's sigs.k8s.io/yaml writes.
 
-Called by the API server for clients that accept YAML, and by commands that write manifests.
+Called by the API server for clients that accept YAML, and by commands that write manifests. A further text that Go
+quotes: `_QUOTED_BY_GO`.
 
 Invariants: the output has the same meaning in YAML 1.1 and 1.2 (`"yes"` is quoted); texts without line breaks are on
 one line; there are no aliases. Slow for large values: call it in a thread.

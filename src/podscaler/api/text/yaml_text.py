@@ -233,7 +233,7 @@ class _Builder:
 
     def key_text(self, node: yaml.Node) -> str:
         """The text of a key; numbers and booleans become texts, as in JSON."""
-        value = self.read_scalar(node) if isinstance(node, yaml.ScalarNode) else ()
+        value = self.read_scalar(node) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, str | int | float):
@@ -315,7 +315,7 @@ def _find_integer(scalar_text: str) -> int | float | None:
     try:
         number = sign * int(digits[:_INTEGER_MAX_DIGITS], 8 if is_octal else 0)
     except ValueError:
-        number = 2**64  # no integer for Go
+        number = 2**64  # `08` is no octal integer: for Go it is a float, as integers beyond 64 bits are
     if -(2**63) <= number < 2**64:
         return number
     if digits.isdigit() and len(digits) < _FLOAT_MAX_DIGITS:

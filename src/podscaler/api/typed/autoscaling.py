@@ -2,7 +2,8 @@
 
 The controller's client and recordings decode them (`msgspec.json.decode(body, type=HorizontalPodAutoscaler)`), the
 controller writes status and scale back. Only managedFields are lost. Quantities (`100m`) and times (RFC 3339) are
-texts; `podscaler.core.model.spec` parses the numbers once.
+texts; `podscaler.core.model.spec` parses the numbers once. A new field of the API is added here: decoding drops fields
+that a struct does not have.
 
 Fields are in the order in which Go writes them. A field that is always written, even when empty, has a
 `default_factory`: msgspec leaves out only fields that equal a plain default.

@@ -2,7 +2,8 @@
 
 The metrics clients and recordings decode them; `podscaler.core.calculation.samples` makes the samples of a decision
 from them. Names are in camel case in JSON. Quantities (`100m`) and times (RFC 3339) are texts; a list without items may
-have null in their place (None), which is how Go encodes an empty one.
+have null in their place (None), which is how Go encodes an empty one. A field that decisions begin to use is added
+to both modules.
 
 Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (one class reads both),
 external.metrics.k8s.io/v1beta1 (docs/spec/decision.md 7 (Metrics client)).

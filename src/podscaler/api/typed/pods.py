@@ -2,7 +2,7 @@
 
 The controller's pod cache and recordings decode it; `podscaler.core.model.api_conversion` makes the facts of a decision
 from it. Decoding skips all other fields, so that a list of thousands of pods is cheap. Never written back. Quantities
-and times are texts.
+and times are texts. A field that decisions begin to use is added to both modules.
 
 Source: core/v1 of Kubernetes v1.37.0; which fields matter: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """

@@ -6,7 +6,7 @@
 
 The controller's recorder writes lines, the replay (`podscaler.core.replay`) reads them and decides the syncs again.
 Pods and the autoscaler's spec stay raw JSON: they repeat from line to line, and the reader decodes each distinct text
-once.
+once. A new input of a sync is an attribute of RecordingLine and SyncLine, with a default for recordings without it.
 
 Source: the format of the decision vectors (docs/recordings.md).
 """

@@ -4,7 +4,8 @@
     checker.type_of(parsing.parse("self.size() > 1"))      BOOL; checker.issues is empty
 
 Called by `programs` for every new expression. All errors are collected, with cel-go's messages and offsets. Operators
-are functions (`_+_`), whose signatures are in `podscaler.api.cel.library.standard`.
+are functions (`_+_`), whose signatures are in `podscaler.api.cel.library.standard`: a new operator or function needs
+nothing here, a new type of node a case of `_check`.
 
 Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in
 order, the elements of a list or map literal must be of one type.
@@ -47,7 +48,14 @@ _LITERALS: dict[type, Type] = {
 
 
 class LiteralPart(NamedTuple):
-    """A part of a list or map literal: the literal, `element`, `key` or `value`, the part and its type."""
+    """A part of a list or map literal.
+
+    Attributes:
+        literal: the ListLiteral or MapLiteral.
+        role: `element`, `key` or `value`.
+        node: the part.
+        type: the type of the part.
+    """
 
     literal: Node
     role: str
@@ -64,7 +72,7 @@ class Checker:
 
     Attributes:
         issues: the type errors found.
-        used: the variables, and identifiers of types, that the expression names.
+        used_names: the variables, and identifiers of types, that the expression names.
         literal_parts: the parts of all list and map literals.
     """
 
@@ -74,11 +82,11 @@ class Checker:
         self._bindings: Bindings = {}
         self._new_param_count = 0
         self.issues: list[Issue] = []
-        self.used: set[str] = set()
+        self.used_names: set[str] = set()
         self.literal_parts: list[LiteralPart] = []
 
     def type_of(self, tree: Node) -> Type:
-        """The type of a whole expression; sets `issues`, `used` and `literal_parts`."""
+        """The type of a whole expression; sets `issues`, `used_names` and `literal_parts`."""
         tree_type = types.resolve(self._bindings, self._check(tree), free_is_dynamic=True)
         self.literal_parts = [part._replace(type=self._resolve_type(part.type)) for part in self.literal_parts]
         return tree_type
@@ -123,13 +131,13 @@ class Checker:
     def _resolve_ident(self, name: str) -> Type | None:
         """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None.
 
-        Adds the identifier to `used` if it is found.
+        Adds the identifier to `used_names` if it is found.
         """
         scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
         bare_name = name.removeprefix(".")
         for scope in scopes:
             if bare_name in scope:
-                self.used.add(bare_name)
+                self.used_names.add(bare_name)
                 return scope[bare_name]
         return None
 
@@ -162,7 +170,7 @@ class Checker:
         if container_type.name == "map":
             return container_type.type_args[1]
         if container_type.is_param:
-            self._bind(DYN, container_type)
+            self._bind(DYN, container_type)  # the fields of the parameter's type are not known
         elif "." in container_type.name:
             self._report(offset, f"unexpected failed resolution of '{container_type}'")
         elif not types.is_dynamic(container_type):
@@ -181,8 +189,9 @@ class Checker:
         if node.target is None:
             return self._resolve_overload(node, node.function.removeprefix("."), arg_types)
         prefix = dotted_name(node.target)
-        if prefix and f"{prefix}.{node.function}".removeprefix(".") in self._functions:
-            return self._resolve_overload(node, f"{prefix}.{node.function}".removeprefix("."), arg_types)
+        dotted_function = f"{prefix}.{node.function}".removeprefix(".")
+        if prefix and dotted_function in self._functions:
+            return self._resolve_overload(node, dotted_function, arg_types)
         arg_types.insert(0, self._check(node.target))
         return self._resolve_overload(node, node.function, arg_types, is_method=True)
 
@@ -249,7 +258,7 @@ class Checker:
         common_type: Type | None = None
         for index, element in enumerate(node.elements):
             element_type = self._check(element)
-            if index in node.optional:
+            if index in node.optional_indices:
                 element_type = self._unwrap_optional(element, element_type)
             self.literal_parts.append(LiteralPart(node, "element", element, element_type))
             common_type = self._common_type(common_type, element_type)
@@ -294,9 +303,9 @@ class Checker:
             return new_type
         return types.most_general(previous_type, new_type) if self._bind(previous_type, new_type) else DYN
 
-    def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
+    def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> None:
         expected_type, actual_type = self._resolve_type(expected), self._resolve_type(actual)
-        return self._report(node.offset, f"expected type '{expected_type}' but found '{actual_type}'")
+        self._report(node.offset, f"expected type '{expected_type}' but found '{actual_type}'")
 
     def _check_comprehension(self, node: Comprehension) -> Type:
         """The type of an expanded macro: its step must have the type of its start value."""
@@ -305,7 +314,7 @@ class Checker:
         if node.kind == "bind":
             return self._check_in_scope({node.names[1]: start}, node.outcome)
         self._scopes.append({RESULT: start})
-        self._scopes.append(self._loop_variables(node, source))
+        self._scopes.append(self._types_of_loop_variables(node, source))
         step = self._check(node.step)
         if not self._bind(start, step):
             self._report_mismatch(node.step, start, step)
@@ -314,14 +323,14 @@ class Checker:
         self._scopes.pop()
         return types.resolve(self._bindings, result_type)
 
-    def _check_in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
+    def _check_in_scope(self, variables: Mapping[str, Type], node: Node) -> Type:
         """The type of an expression that may use these variables, too."""
-        self._scopes.append(names)
+        self._scopes.append(variables)
         type_of_node = self._check(node)
         self._scopes.pop()
         return type_of_node
 
-    def _loop_variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
+    def _types_of_loop_variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
         """The types of the variables that run over `source`."""
         if source.name == "list":
             element_types = (INT, source.type_args[0]) if len(node.names) == 2 else source.type_args
@@ -348,5 +357,5 @@ def dotted_name(node: Node) -> str:
     return ".".join([node.name, *reversed(fields)]) if isinstance(node, Ident) else ""
 
 
-def _join_types(types_: list[Type]) -> str:
-    return ", ".join(map(str, types_))
+def _join_types(listed_types: list[Type]) -> str:
+    return ", ".join(map(str, listed_types))

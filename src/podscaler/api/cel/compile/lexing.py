@@ -2,7 +2,8 @@
 
     tokenize("a + 1u")      [Token("IDENT", "a", 0), Token("+", "+", 2), Token("LITERAL", "1u", 4, Uint(1)), EOF], []
 
-Called by `parsing`. Characters that begin no token are skipped and reported with ANTLR's message, as cel-go does.
+Called by `parsing`. A new operator is added to `_TOKEN`, and to a rule of `parsing`. Characters that begin no token are
+skipped and reported with ANTLR's message, as cel-go does.
 
 Source: the lexical grammar of the CEL specification.
 """
@@ -35,21 +36,23 @@ class Token:
 
 
 _ESCAPED = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
-# a text in three quotes, which may have line breaks, and one in single quotes
-_LONG = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
-_SHORT = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
+# a text in three quotes on each side, which may have line breaks, and one in one quote on each side
+_TRIPLE_QUOTED = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
+_SINGLE_QUOTED = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
 _NUMBER = r"\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?"
-_TOKENS = re.compile(  # any token but a raw string; the named group that matched is its class
+_TOKEN = re.compile(  # any token but a raw string; the named group that matched is its class
     r"(?P<space>[\t\n\f\r ]+|//[^\n]*)"
-    rf"|(?P<string>[bB]?(?:{_LONG}|{_SHORT}))"
+    rf"|(?P<string>[bB]?(?:{_TRIPLE_QUOTED}|{_SINGLE_QUOTED}))"
     rf"|(?P<number>{_NUMBER})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)"
     r"|(?P<operator>==|!=|<=|>=|&&|\|\||[-+*/%!<>\[\]{}().,?:])",
     re.DOTALL,
 )
-_UNTERMINATED = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
-_RAW = re.compile(r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""", re.DOTALL)
+_UNTERMINATED_STRING = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
+_RAW_STRING = re.compile(
+    r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""", re.DOTALL
+)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))""", re.DOTALL
@@ -73,7 +76,7 @@ def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
     issues: list[Issue] = []
     offset = 0
     while offset < len(source):
-        match = _RAW.match(source, offset) or _TOKENS.match(source, offset)
+        match = _RAW_STRING.match(source, offset) or _TOKEN.match(source, offset)
         if match is None:
             end = _end_of_error(source, offset)
             snippet = _escape_line_breaks(source[offset:end])
@@ -88,7 +91,7 @@ def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
 
 def _end_of_error(source: str, offset: int) -> int:
     """The end of an invalid token: an unterminated text is one up to its first invalid character."""
-    string_start = _UNTERMINATED.match(source, offset)
+    string_start = _UNTERMINATED_STRING.match(source, offset)
     if string_start is not None:
         end = string_start.end()
         ends_in_escape = source[end : end + 1] == "\\"

@@ -58,11 +58,12 @@ def constant_error(tree: Node) -> str:
 
 def issues(tree: Node, literal_parts: list[LiteralPart]) -> list[Issue]:
     """The issues of all literals of a tree; `literal_parts` are those of its list and map literals."""
-    format_calls = [node for node in _all_nodes(tree) if isinstance(node, Call) and node.function == "format"]
-    exempt_ids = {id(below) for node in format_calls for below in _all_nodes(node)}
+    calls = [node for node in _all_nodes(tree) if isinstance(node, Call)]
+    format_calls = [call for call in calls if call.function == "format"]
+    exempt_ids = {id(node) for call in format_calls for node in _all_nodes(call)}
     types_of = {id(part.node): part.type for part in literal_parts}
-    call_issues = [issue for node in _all_nodes(tree) if isinstance(node, Call) for issue in _argument_issues(node)]
-    call_issues += [issue for node in format_calls for issue in _format_issues(node, types_of)]
+    call_issues = [issue for call in calls for issue in _argument_issues(call)]
+    call_issues += [issue for call in format_calls for issue in _format_issues(call, types_of)]
     return call_issues + _mixed_type_issues(literal_parts, exempt_ids)
 
 
@@ -74,15 +75,15 @@ def _mixed_type_issues(literal_parts: list[LiteralPart], exempt_ids: set[int]) -
     """
     first_types: dict[tuple[int, str], Type] = {}
     reported_list_ids: set[int] = set()
-    issues_found = []
+    mixed_issues = []
     for literal, role, node, part_type in literal_parts:
         first_type = first_types.setdefault((id(literal), role), part_type)
         if id(literal) in exempt_ids or id(literal) in reported_list_ids or _is_alike(first_type, part_type):
             continue
         if role == "element":
             reported_list_ids.add(id(literal))
-        issues_found.append(Issue(node.offset, f"expected type '{first_type}' but found '{part_type}'"))
-    return issues_found
+        mixed_issues.append(Issue(node.offset, f"expected type '{first_type}' but found '{part_type}'"))
+    return mixed_issues
 
 
 def _is_alike(expected: Type, element_type: Type) -> bool:

@@ -2,7 +2,8 @@
 
     parse("1 + a")      Call(2, "_+_", (Literal(0, 1), Ident(4, "a")))
 
-Called by `programs`. Parsing continues after a missing or extraneous token; any other syntax error ends it.
+Called by `programs`. A rule of the grammar is a method of `_Parser`; a new operator is added to a set such as
+`_RELATION_OPERATORS`. Parsing continues after a missing or extraneous token; any other syntax error ends it.
 
 Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's messages as cel-go shows them.
 Differs: cel-go continues after every syntax error and may report more; expressions nest at most DEPTH_MAX deep, in
@@ -84,25 +85,25 @@ class _Parser:
         if self.token.kind != EOF:
             is_last = self.tokens[self.position + 1].kind == EOF  # ANTLR could skip one token, but not several
             head = "extraneous" if is_last else "mismatched"
-            raise self._fail(f"{head} input '{self.token.text}' expecting <EOF>")
+            raise self._report_error(f"{head} input '{self.token.text}' expecting <EOF>")
         return tree
 
     def expression(self, also_valid: tuple[str, ...] = ()) -> Node:
         """An expression; `also_valid` are the other tokens that are valid here, for the error message."""
         self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
-            error = self._fail(self._no_expression_message(also_valid))
+            error = self._report_error(self._no_expression_message(also_valid))
             self._take()  # as ANTLR does, skip one extraneous token
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
-        condition = self._or_expression()
+        tree = self._or_expression()
         if self.token.kind == "?":
             operator = self._take()
             value_if_true = self._or_expression()
             self._expect(":")
-            condition = Call(operator.offset, "_?_:_", (condition, value_if_true, self.expression()))
+            tree = Call(operator.offset, "_?_:_", (tree, value_if_true, self.expression()))
         self.depth -= 1
-        return condition
+        return tree
 
     def _enter_expression(self) -> None:
         """Count one level of nesting. Raises _SyntaxError beyond DEPTH_MAX."""
@@ -239,7 +240,7 @@ class _Parser:
             return self._map("", token.offset)
         if token.kind in (".", "IDENT"):
             return self._name()
-        raise self._fail(self._no_expression_message(()))
+        raise self._report_error(self._no_expression_message(()))
 
     def _no_expression_message(self, also_valid: tuple[str, ...]) -> str:
         """ANTLR's message about a token that begins no expression; it is extraneous if the next one is valid here."""
@@ -280,16 +281,16 @@ class _Parser:
         """A list literal; `?` before an element makes it optional."""
         bracket = self._take()
         elements: list[Node] = []
-        optional: set[int] = set()
+        optional_indices: set[int] = set()
         while self.token.kind != "]":
             if self._skip("?"):
-                optional.add(len(elements))
+                optional_indices.add(len(elements))
             elements.append(self.expression(also_valid=() if elements else ("]", ",", "?")))
             if not self._skip(","):
                 break
         self._check_end("]")
         self._expect("]")
-        return ListLiteral(bracket.offset, tuple(elements), frozenset(optional))
+        return ListLiteral(bracket.offset, tuple(elements), frozenset(optional_indices))
 
     def _map(self, name: str, offset: int) -> Node:
         """A map literal, or the fields of the message `name`; `?` before a key makes the entry optional."""
@@ -328,7 +329,7 @@ class _Parser:
     def _check_end(self, end: str) -> None:
         """Raise _SyntaxError unless the current token closes the list or map, after an element without a comma."""
         if self.token.kind != end:
-            raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
+            raise self._report_error(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
 
     def _expect(self, kind: str) -> Token:
         """The token `kind`; as ANTLR does, an extraneous token is skipped and a missing one inserted, with an issue."""
@@ -337,30 +338,30 @@ class _Parser:
             return self._take()
         next_kind = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
         if next_kind == kind:
-            self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
+            self._report_error(f"extraneous input '{token.text}' expecting '{kind}'")
             self._take()
             return self._take()
         begins_expression = token.kind in _EXPRESSION_STARTS
         is_missing = begins_expression if kind == ":" else not begins_expression  # only a colon precedes an expression
         if is_missing:
-            self._fail(f"missing '{kind}' at '{token.text}'")
+            self._report_error(f"missing '{kind}' at '{token.text}'")
             return token
-        raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")
+        raise self._report_error(f"mismatched input '{token.text}' expecting '{kind}'")
 
     def _expect_name(self) -> Token:
         if self.token.kind == "IDENT":
             return self._take()
-        raise self._fail(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
+        raise self._report_error(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
 
     def _expect_member(self) -> Token:
         """Consume the name after a dot. Raises _SyntaxError if another token follows."""
         if self.token.kind == "IDENT":
             return self._take()
         found_text = "" if self.token.kind == EOF else self.token.text
-        raise self._fail(f"no viable alternative at input '.{found_text}'")
+        raise self._report_error(f"no viable alternative at input '.{found_text}'")
 
-    def _fail(self, message: str) -> _SyntaxError:
-        """Report a syntax error at the current token; the caller raises the result where parsing cannot continue."""
+    def _report_error(self, message: str) -> _SyntaxError:
+        """Report a syntax error at the current token; returns what the caller raises where parsing cannot continue."""
         self.issues.append(Issue(self.token.offset, f"Syntax error: {message}"))
         return _SyntaxError()
 

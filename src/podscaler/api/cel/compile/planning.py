@@ -3,7 +3,8 @@
     plan(parsing.parse("a + 1"))(Scope({"a": 2}, Budget()))      3
 
 Called by `programs`. Each node becomes a function from a Scope to a value, which spends from the scope's budget. A new
-operator: add it to `_OPERATORS` and to the signatures of `library.standard`; a new comprehension to `_EVALUATORS`.
+operator: add it to `_OPERATORS` and to the signatures of `library.standard`; a new kind of comprehension to
+`_EVALUATORS`, a new type of node to `plan`.
 
 Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide the
 result; all other errors end the evaluation.
@@ -31,7 +32,7 @@ from podscaler.api.cel.values.syntax_tree import (
     Node,
     Select,
 )
-from podscaler.api.cel.values.values import NONE, Optional, type_name
+from podscaler.api.cel.values.values import OPTIONAL_NONE, OptionalValue, type_name
 
 
 class Scope:
@@ -73,14 +74,14 @@ def plan(node: Node) -> Step:
 
 def _plan_ident(name: str) -> Step:
     """A variable, else the type of that name (`int`)."""
-    known_type = environment.TYPE_VALUES.get(name)
+    named_type = environment.TYPE_VALUES.get(name)
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
         if name in scope.values:
             return scope.values[name]
-        if known_type is not None:
-            return known_type
+        if named_type is not None:
+            return named_type
         raise EvaluationError(f"no such attribute(s): {name}")
 
     return step
@@ -88,9 +89,9 @@ def _plan_ident(name: str) -> Step:
 
 def _plan_select(node: Select) -> Step:
     """A field, a test for it (`has(a.b)`), or a type with a dotted name."""
-    known_type = environment.TYPE_VALUES.get(dotted_name(node))
-    if known_type is not None:
-        return lambda scope: known_type
+    named_type = environment.TYPE_VALUES.get(dotted_name(node))
+    if named_type is not None:
+        return lambda scope: named_type
     operand, field = plan(node.operand), node.field
     if node.is_test:
         return lambda scope: _has_member(operand(scope), field)
@@ -103,29 +104,33 @@ def _plan_select(node: Select) -> Step:
 
 
 def _has_member(container: Any, field: str) -> bool:
-    """`has(container.field)` for a map, an object, or an Optional of one. Raises EvaluationError for other values."""
-    if isinstance(container, Optional):
+    """`has(container.field)` for a map or object, also an optional one. Raises EvaluationError for other values."""
+    if isinstance(container, OptionalValue):
         return container.is_present and _has_member(container.value, field)
     if isinstance(container, dict):
-        return field in container or KEYWORDS.get(field) in container
+        return _find_key(container, field) is not None
     raise no_such_overload()
 
 
-def _get_member(container: Any, field: Any) -> Any:
-    """The value of a key of a map or object (of an Optional: an Optional); reserved words are stored escaped.
+def _find_key(container: dict[Any, Any], field: Any) -> Any:
+    """The key of a member: `field`, or its escaped form if it is a reserved word; None if there is no such member."""
+    if field in container:
+        return field
+    escaped_field = KEYWORDS.get(field)
+    return escaped_field if escaped_field in container else None
 
-    Raises EvaluationError.
-    """
-    if isinstance(container, Optional):
+
+def _get_member(container: Any, field: Any) -> Any:
+    """The value of a key of a map or object; of an OptionalValue an OptionalValue. Raises EvaluationError."""
+    if isinstance(container, OptionalValue):
         return _get_optional_member(container, field)
     if isinstance(container, dict):
         if not isinstance(field, _KEY_TYPES):
             raise no_such_overload()
-        if field in container:
-            return container[field]
-        if field in KEYWORDS and KEYWORDS[field] in container:
-            return container[KEYWORDS[field]]
-        raise EvaluationError(f"no such key: {_key_text(field)}")
+        key = _find_key(container, field)
+        if key is None:
+            raise EvaluationError(f"no such key: {_key_text(field)}")
+        return container[key]
     raise no_such_overload()
 
 
@@ -135,7 +140,7 @@ def _key_text(key: Any) -> str:
 
 def _get_element(container: Any, index: Any) -> Any:
     """`container[index]`, as `_get_member`; a list accepts whole numbers, `1.0` too. Raises EvaluationError."""
-    if isinstance(container, Optional):
+    if isinstance(container, OptionalValue):
         return _get_optional_member(container, index)
     if not isinstance(container, list):
         return _get_member(container, index)
@@ -148,19 +153,20 @@ def _get_element(container: Any, index: Any) -> Any:
     raise EvaluationError(f"index out of bounds: {index}")
 
 
-def _get_optional_member(container: Any, key: Any) -> Optional:
-    """`container[?key]` or `.?key`: a member or element that may be absent, also of an Optional.
+def _get_optional_member(container: Any, field: Any) -> OptionalValue:
+    """`container[?field]` or `.?field`: a member or element that may be absent, also of an OptionalValue.
 
     Raises EvaluationError.
     """
-    if isinstance(container, Optional):
+    if isinstance(container, OptionalValue):
         if not container.is_present:
-            return NONE
+            return OPTIONAL_NONE
         container = container.value
-    if isinstance(container, dict) and isinstance(key, _KEY_TYPES):
-        return Optional(container[key]) if key in container else NONE
-    if isinstance(container, list) and isinstance(key, int):
-        return Optional(container[key]) if 0 <= key < len(container) else NONE
+    if isinstance(container, dict) and isinstance(field, _KEY_TYPES):
+        key = _find_key(container, field)
+        return OPTIONAL_NONE if key is None else OptionalValue(container[key])
+    if isinstance(container, list) and isinstance(field, int):
+        return OptionalValue(container[field]) if 0 <= field < len(container) else OPTIONAL_NONE
     raise no_such_overload()
 
 
@@ -194,7 +200,7 @@ def _plan_function(name: str, args: list[Step], *, is_method: bool) -> Step:
 
 
 def _argument_cost(arg_value: Any) -> int:
-    """The steps that reading an argument costs: one for an element, or for ten characters or bytes."""
+    """The steps that reading an argument costs: one for an element, or for CHARACTERS_PER_STEP of a text or bytes."""
     if isinstance(arg_value, str | bytes):
         return len(arg_value) // CHARACTERS_PER_STEP
     return len(arg_value) if isinstance(arg_value, list | dict) else 0
@@ -214,37 +220,41 @@ def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> O
 
 def _plan_list(node: ListLiteral) -> Step:
     """A list; optional elements that have no value are left out."""
-    elements = [(plan(element), index in node.optional) for index, element in enumerate(node.elements)]
+    element_steps = [(plan(element), index in node.optional_indices) for index, element in enumerate(node.elements)]
 
     def step(scope: Scope) -> list[Any]:
-        scope.budget.spend(len(elements))
-        return [value for element, is_optional in elements for value in _present_values(element(scope), is_optional)]
+        scope.budget.spend(len(element_steps))
+        return [
+            value
+            for evaluate_element, is_optional in element_steps
+            for value in _present_values(evaluate_element(scope), is_optional)
+        ]
 
     return step
 
 
 def _present_values(maybe_value: Any, is_optional: bool) -> tuple[Any, ...]:
-    """One value, or none for an optional element (`?x`) without a value. Raises EvaluationError without an Optional."""
+    """One value, or none for an optional element (`?x`) without a value. Raises EvaluationError for another `?x`."""
     if not is_optional:
         return (maybe_value,)
-    if not isinstance(maybe_value, Optional):
+    if not isinstance(maybe_value, OptionalValue):
         raise EvaluationError(f"cannot initialize optional list element from non-optional value {maybe_value}")
     return (maybe_value.value,) if maybe_value.is_present else ()
 
 
 def _plan_map(node: MapLiteral) -> Step:
     """A map; optional entries that have no value are left out, and a repeated key is an error."""
-    entries = [(plan(entry.key), plan(entry.value), entry.is_optional) for entry in node.entries]
+    entry_steps = [(plan(entry.key), plan(entry.value), entry.is_optional) for entry in node.entries]
 
     def step(scope: Scope) -> dict[Any, Any]:
         entries_map: dict[Any, Any] = {}
-        for key, value, is_optional in entries:
+        for evaluate_key, evaluate_value, is_optional in entry_steps:
             scope.budget.spend(1)
-            checked_key = _check_key(key(scope))
-            if checked_key in entries_map:
-                raise EvaluationError(f"Failed with repeated key {_key_text(checked_key)}")
-            for present_value in _present_values(value(scope), is_optional):
-                entries_map[checked_key] = present_value
+            key = _check_key(evaluate_key(scope))
+            if key in entries_map:
+                raise EvaluationError(f"Failed with repeated key {_key_text(key)}")
+            for present_value in _present_values(evaluate_value(scope), is_optional):
+                entries_map[key] = present_value
         return entries_map
 
     return step
@@ -261,7 +271,7 @@ def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     """`&&` (`decisive` is False) or `||` (True): an operand with the decisive value is the result."""
 
     def step(scope: Scope) -> bool:
-        """The value by the rules of `&&` and `||`: an error counts only if no operand is decisive."""
+        """The value by the rules of `&&` and `||`: the first error counts only if no operand is decisive."""
         scope.budget.spend(1)
         error: EvaluationError | None = None
         for side in (left, right):
@@ -281,15 +291,19 @@ def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     return step
 
 
+def _check_bool(value: Any) -> bool:
+    """The value. Raises EvaluationError unless it is a boolean."""
+    if isinstance(value, bool):
+        return value
+    raise no_such_overload()
+
+
 def _plan_conditional(condition: Step, if_true: Step, if_false: Step) -> Step:
     """`condition ? if_true : if_false`: only the chosen operand is evaluated."""
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
-        value = condition(scope)
-        if not isinstance(value, bool):
-            raise no_such_overload()
-        return if_true(scope) if value else if_false(scope)
+        return if_true(scope) if _check_bool(condition(scope)) else if_false(scope)
 
     return step
 
@@ -299,10 +313,7 @@ def _plan_not(operand: Step) -> Step:
 
     def step(scope: Scope) -> bool:
         scope.budget.spend(1)
-        value = operand(scope)
-        if not isinstance(value, bool):
-            raise no_such_overload()
-        return not value
+        return not _check_bool(operand(scope))
 
     return step
 
@@ -346,7 +357,7 @@ _OPERATORS: dict[str, Callable[..., Step]] = {  # CEL's name of an operator -> f
     "!_": _plan_not,
     "-_": lambda operand: lambda scope: operators.negate(operand(scope)),
     "_==_": _plan_binary_with_budget(operators.equal),
-    "_!=_": _plan_binary_with_budget(lambda one, other, budget: not operators.equal(one, other, budget)),
+    "_!=_": _plan_binary_with_budget(lambda left, right, budget: not operators.equal(left, right, budget)),
     "_<_": _plan_order(is_swapped=False, is_negated=False),
     "_>_": _plan_order(is_swapped=True, is_negated=False),
     "_<=_": _plan_order(is_swapped=True, is_negated=True),
@@ -429,8 +440,8 @@ def _make_quantifier(decisive: bool) -> Callable[..., Any]:
     """`all` (decided by false) or `exists` (decided by true): errors of elements only count if no element decides."""
 
     def evaluate(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
-        """Evaluate the test for each element until one decides."""
-        del produced
+        """Evaluate the test for each element until one decides; else the last error is raised."""
+        del produced  # a quantifier produces nothing
         error: EvaluationError | None = None
         for _ in iterations:
             try:
@@ -451,15 +462,8 @@ def _make_quantifier(decisive: bool) -> Callable[..., Any]:
 
 def _evaluate_exists_one(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
     """Whether the test holds for exactly one element; an error of any element ends the evaluation."""
-    del produced
+    del produced  # a quantifier produces nothing
     return sum(_check_bool(test(scope)) for _ in iterations) == 1
-
-
-def _check_bool(value: Any) -> bool:
-    """The value. Raises EvaluationError unless it is a boolean."""
-    if isinstance(value, bool):
-        return value
-    raise no_such_overload()
 
 
 def _evaluate_list(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> list[Any]:

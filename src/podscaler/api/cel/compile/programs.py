@@ -4,7 +4,9 @@
     program.run({"self": {"replicas": 3}}, Budget())      True
 
 Called for the validation rules of custom resources (`podscaler.api.crd.rules`) and the expressions of admission
-policies and webhooks. `compiled` parses, type-checks, validates literals and plans.
+policies and webhooks. `compiled` parses, type-checks, validates literals and plans; a further phase is a call in
+`_compile`.
+
 Invariants: a program has no state, so it may be cached and shared; running it costs no more than its budget.
 
 Source: the CEL specification; Kubernetes' use of it in x-kubernetes-validations.
@@ -64,6 +66,6 @@ def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     issues = checker.issues or literal_checks.issues(tree, checker.literal_parts)
     if issues:
         raise CompileError(render_issues(source, issues))
-    uses, step = frozenset(checker.used & variables.keys()), planning.plan(tree)
+    uses, step = frozenset(checker.used_names & variables.keys()), planning.plan(tree)
     constant_error = literal_checks.constant_error(tree)
     return Program(source, result=result_type, uses=uses, step=step, constant_error=constant_error)

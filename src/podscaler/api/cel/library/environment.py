@@ -2,7 +2,7 @@
 
 `programs` gives FUNCTIONS and TYPE_IDENTS to the type checker, `planning` evaluates with FUNCTIONS and TYPE_VALUES.
 Functions that Kubernetes does not register (math, encoders, `cel.bind`) are missing. A new library: add its table to
-FUNCTIONS.
+FUNCTIONS; a new type that expressions can name: `_TYPES_BY_NAME`.
 
 Source: Kubernetes' CEL environment for new expressions.
 """

@@ -62,13 +62,14 @@ def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
         shortened_digits = digits[:9]  # there may be thousands
         raise EvaluationError(f"precision {shortened_digits} is beyond what this server writes")
     precision = int(digits)
-    clause_text = write(value, precision) if letter in "fe" else write(value)
+    has_precision = letter in "fe"  # other clauses ignore it
+    clause_text = write(value, precision) if has_precision else write(value)
     budget.spend_on_text(len(clause_text))
     return clause_text
 
 
 def _write_string(value: Any) -> str:
-    """A value as `%s` writes it; texts in lists and maps are quoted."""
+    """A value as `%s` writes it; texts in lists and maps are quoted. Raises EvaluationError for other types."""
     if value is None:
         return "null"
     if isinstance(value, list):
@@ -142,7 +143,7 @@ def _write_binary(value: Any) -> str:
 
 
 def _write_hex(value: Any, *, is_upper: bool = False) -> str:
-    """A value as `%x` or `%X` writes it."""
+    """A value as `%x` or `%X` writes it. Raises EvaluationError for values of other types."""
     if isinstance(value, str | bytes):
         hex_text = (value.encode() if isinstance(value, str) else value).hex()
     elif isinstance(value, int) and not isinstance(value, bool):

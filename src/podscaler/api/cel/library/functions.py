@@ -5,7 +5,7 @@
     {"contains": (Overload("contains", is_method=True, params=(STRING, STRING), result=BOOL, ...),)}
 
 Each library (`standard`, `strings`, `lists`, ...) has such a table, FUNCTIONS. `checking` reads the types, `planning`
-calls the overload that fits the values.
+calls the overload that fits the values. A new type of Kubernetes in signatures: `_KUBERNETES_TYPES`.
 
 Signatures: `name(int, list<T>) -> bool` is a function, `string.name(int) -> bool` a method of string. Single capital
 letters are type parameters. A colon begins a function with a dot in its name:
@@ -115,7 +115,7 @@ def _split_types(types_text: str) -> list[str]:
     """The parts between commas outside of `<>`: `int, map<K, V>` has two."""
     type_texts, depth = [""], 0
     for character in types_text:
-        depth += (character == "<") - (character == ">")
+        depth += {"<": 1, ">": -1}.get(character, 0)
         if character == "," and not depth:
             type_texts.append("")
         else:

@@ -1,7 +1,7 @@
 """CEL functions on IP addresses and networks: `cidr('10.0.0.0/8').containsIP('10.1.2.3')`.
 
-`environment` joins FUNCTIONS to the table of all functions. An IP is `Opaque("net.IP", address)`, a CIDR
-`Opaque("net.CIDR", interface)`.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions. An IP is
+`Opaque("net.IP", address)`, a CIDR `Opaque("net.CIDR", interface)`.
 
 Source: the documentation of Kubernetes' IP and CIDR libraries; messages of Go's net/netip.
 """
@@ -62,19 +62,29 @@ def _address_error(ip_text: str) -> str:
 def _parse_cidr(cidr_text: str) -> Opaque:
     """The network of a text, with the address in it. Raises EvaluationError with Go's message."""
     quoted_text = quoting.quoted(cidr_text)
-    address, slash, prefix_length = cidr_text.partition("/")
-    reason = "" if slash else "no '/'"
-    if slash and (not prefix_length.isdigit() or (len(prefix_length) > 1 and prefix_length[0] == "0")):
-        reason = f"bad bits after slash: {quoting.quoted(prefix_length)}"
-    try:
-        interface = ipaddress.ip_interface(cidr_text) if not reason else None
-    except ValueError:
-        reason = _prefix_error(address)
-    if reason or interface is None:
+    reason = _cidr_error(cidr_text)
+    if reason:
+        # the prefix stands twice: upstream's parser and its caller both add it
         raise EvaluationError(f"{_CIDR_ERROR}: {_CIDR_ERROR}: netip.ParsePrefix({quoted_text}): {reason}")
+    interface = ipaddress.ip_interface(cidr_text)
     if isinstance(interface.ip, ipaddress.IPv6Address) and interface.ip.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quoted_text} is not allowed")
     return Opaque("net.CIDR", interface)
+
+
+def _cidr_error(cidr_text: str) -> str:
+    """Why net/netip rejects `cidr_text`; empty if it does not."""
+    address, slash, prefix_length = cidr_text.partition("/")
+    if not slash:
+        return "no '/'"
+    has_leading_zero = len(prefix_length) > 1 and prefix_length[0] == "0"
+    if has_leading_zero or not prefix_length.isdigit():
+        return f"bad bits after slash: {quoting.quoted(prefix_length)}"
+    try:
+        ipaddress.ip_interface(cidr_text)
+    except ValueError:
+        return _prefix_error(address)
+    return ""
 
 
 def _prefix_error(address: str) -> str:

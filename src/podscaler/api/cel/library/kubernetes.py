@@ -5,7 +5,8 @@
     url('https://example.com:80/path').getHostname()
     format.dns1123Label().validate('web')
 
-`environment` joins FUNCTIONS to the table of all functions; `functions` explains signatures.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions; `functions` explains
+signatures.
 
 Source: the documentation of Kubernetes' CEL libraries.
 """
@@ -19,7 +20,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from podscaler.api.cel.library.functions import Function, accepts, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.cel.values.values import NONE, Opaque, Optional
+from podscaler.api.cel.values.values import OPTIONAL_NONE, Opaque, OptionalValue
 from podscaler.api.machinery import names, quantity, string_formats
 from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity, QuantityError
@@ -67,6 +68,7 @@ def _difference(value: Quantity, other: Quantity) -> Quantity:
 
 
 def _compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1, as CEL's `compareTo` returns it."""
     return -1 if left < right else int(right < left)
 
 
@@ -87,18 +89,18 @@ class _SemanticVersion:
         self.patch = patch
         self.prerelease = prerelease
 
-    def _order(self) -> tuple[Any, ...]:
+    def _sort_key(self) -> tuple[Any, ...]:
         """The sort key: a pre-release comes before its release."""
         return (self.major, self.minor, self.patch, not self.prerelease, self.prerelease)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SemanticVersion) and self._order() == other._order()
+        return isinstance(other, _SemanticVersion) and self._sort_key() == other._sort_key()
 
     def __lt__(self, other: "_SemanticVersion") -> bool:
-        return self._order() < other._order()
+        return self._sort_key() < other._sort_key()
 
     def __hash__(self) -> int:
-        return hash(self._order())
+        return hash(self._sort_key())
 
 
 def _parse_semver(version_text: str, is_tolerant: bool = False) -> Opaque:
@@ -153,8 +155,10 @@ def _normalize_semver(version_text: str) -> str:
 
 def _strip_leading_zeros(number_text: str) -> str:
     """`02` as `2` and `0-rc` as it is: at least one digit stays."""
-    stripped = number_text.lstrip("0") if len(number_text) > 1 else number_text
-    return stripped if stripped[:1].isdigit() or len(number_text) <= 1 else f"0{stripped}"
+    if len(number_text) <= 1:
+        return number_text
+    stripped = number_text.lstrip("0")
+    return stripped if stripped[:1].isdigit() else f"0{stripped}"
 
 
 def _parse_url(url_text: str) -> Opaque:
@@ -229,11 +233,8 @@ def _uri_errors(value: str) -> list[str]:
 
 
 def _prefix_check(find_errors: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The check of a prefix of such a name, which may end with a dash.
-
-    As upstream's maskTrailingDash, it replaces the dash and the character before it.
-    """
-    return lambda value: find_errors(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
+    """The check of a prefix of such a name, which may end with a dash."""
+    return lambda value: find_errors(names.mask_trailing_dash(value))
 
 
 FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> function that returns the errors of a text
@@ -253,13 +254,13 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> functi
 }
 
 
-def _find_format(name: str) -> Optional:
-    return Optional(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else NONE
+def _find_format(name: str) -> OptionalValue:
+    return OptionalValue(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else OPTIONAL_NONE
 
 
-def _validate_format(named_format: Opaque, value_text: str) -> Optional:
+def _validate_format(named_format: Opaque, value_text: str) -> OptionalValue:
     messages = FORMATS[named_format.value](value_text)
-    return Optional(messages) if messages else NONE
+    return OptionalValue(messages) if messages else OPTIONAL_NONE
 
 
 def _make_format_function(name: str) -> Function:

@@ -1,14 +1,14 @@
 """CEL functions on lists, sets and optional values: `[3, 1].sort()`, `sets.contains([1], [])`, `optional.of(1)`.
 
-`environment` joins FUNCTIONS to the table of all functions; `functions` explains signatures, and which exceptions
-implementations raise.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions; `functions` explains
+signatures, and which exceptions implementations raise.
 
 Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets extension and optional
 values.
 """
 
 from collections.abc import Callable
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from podscaler.api.cel.library.functions import Function, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.cel.values.values import NONE, Duration, Optional, type_name
+from podscaler.api.cel.values.values import OPTIONAL_NONE, Duration, OptionalValue, type_name
 
 _RANGE_MAX = 1_000_000
 """The longest list that `lists.range` makes."""
@@ -44,10 +44,10 @@ def _sum_function(zero: Any) -> Function:
     return call
 
 
-def _find_extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
-    """The smallest or largest item; of equal ones the first."""
+def _find_extreme(items: list[Any], *, is_max: bool) -> Any:
+    """The smallest or largest item; of equal ones the first. Raises EvaluationError without items."""
     if not items:
-        raise EvaluationError(f"{name} called on empty list")
+        raise EvaluationError(f"{'max' if is_max else 'min'} called on empty list")
     extreme_item = items[0]
     for item in items[1:]:
         is_more_extreme = operators.is_less(extreme_item, item) if is_max else operators.is_less(item, extreme_item)
@@ -81,7 +81,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 @charged
 def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
-    """The items of nested lists, down to `depth` levels."""
+    """The items of nested lists, down to `depth` levels. Raises EvaluationError (negative depth), BudgetError."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flattened = list(items)
@@ -93,7 +93,7 @@ def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
     return flattened
 
 
-def _compare(left: Any, right: Any) -> int:
+def _compare_values(left: Any, right: Any) -> int:
     """-1, 0 or 1, as `cmp_to_key` needs it."""
     return -1 if operators.is_less(left, right) else int(operators.is_less(right, left))
 
@@ -110,11 +110,11 @@ def _check_comparable(keys: list[Any]) -> None:
 
 def _sort(items: list[Any]) -> list[Any]:
     _check_comparable(items)
-    return sorted(items, key=cmp_to_key(_compare))
+    return sorted(items, key=cmp_to_key(_compare_values))
 
 
 def _compare_by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
-    return _compare(left[0], right[0])
+    return _compare_values(left[0], right[0])
 
 
 _SORT_KEY_OF_PAIR = cmp_to_key(_compare_by_key)
@@ -128,7 +128,7 @@ def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @charged
 def _range(budget: Budget, size: int) -> list[int]:
-    """The numbers from 0 to `size` - 1; the size is limited."""
+    """The numbers from 0 to `size` - 1. Raises EvaluationError (negative, or above _RANGE_MAX), BudgetError."""
     if size < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
     if size > _RANGE_MAX:
@@ -139,9 +139,12 @@ def _range(budget: Budget, size: int) -> list[int]:
 
 @charged
 def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
-    """The items without repetitions; numbers of all types are equal by value."""
+    """The items without repetitions, each where it is first; numbers of all types are equal by value."""
     budget.spend(len(items))
-    return list({operators.identity(item): item for item in reversed(items)}.values())[::-1]
+    first_items: dict[Any, Any] = {}
+    for item in items:
+        first_items.setdefault(operators.identity(item), item)
+    return list(first_items.values())
 
 
 def _set_function(compare: Callable[[set[Any], set[Any]], Any]) -> Function:
@@ -161,17 +164,17 @@ def _is_zero(value: Any) -> bool:
     return value is None or (isinstance(value, bool | int | float | str | bytes | list | dict) and not value)
 
 
-def _optional_value(maybe: Optional) -> Any:
-    """The value of an Optional. Raises EvaluationError if it has none."""
-    if not maybe.is_present:
+def _value_of_optional(optional: OptionalValue) -> Any:
+    """The value of an OptionalValue. Raises EvaluationError if it has none."""
+    if not optional.is_present:
         raise EvaluationError("optional.none() dereference")
-    return maybe.value
+    return optional.value
 
 
-def _unwrap(items: list[Any]) -> list[Any]:
-    """The values of the optionals that have one. Raises EvaluationError for an item that is no Optional."""
+def _unwrap_optionals(items: list[Any]) -> list[Any]:
+    """The values of the optionals that have one. Raises EvaluationError for an item that is no OptionalValue."""
     for optional in items:
-        if not isinstance(optional, Optional):
+        if not isinstance(optional, OptionalValue):
             raise EvaluationError(f"value is not optional: {type_name(optional)}")
     return [optional.value for optional in items if optional.is_present]
 
@@ -181,12 +184,8 @@ def _kubernetes_list_library() -> dict[str, Function]:
     functions_by_name: dict[str, Function] = {}
     for element_type in _ORDERED_TYPES:
         functions_by_name[f"list<{element_type}>.isSorted() -> bool"] = _is_sorted
-        functions_by_name[f"list<{element_type}>.min() -> {element_type}"] = lambda items: _find_extreme(
-            items, "min", is_max=False
-        )
-        functions_by_name[f"list<{element_type}>.max() -> {element_type}"] = lambda items: _find_extreme(
-            items, "max", is_max=True
-        )
+        functions_by_name[f"list<{element_type}>.min() -> {element_type}"] = partial(_find_extreme, is_max=False)
+        functions_by_name[f"list<{element_type}>.max() -> {element_type}"] = partial(_find_extreme, is_max=True)
     functions_by_name["list<int>.sum() -> int"] = _sum_function(0)
     functions_by_name["list<uint>.sum() -> uint"] = _sum_function(numbers.Uint(0))
     functions_by_name["list<double>.sum() -> double"] = _sum_function(0.0)
@@ -219,23 +218,27 @@ FUNCTIONS = table(
         ":sets.contains(list<T>, list<T>) -> bool": _set_function(set.issuperset),
         ":sets.intersects(list<T>, list<T>) -> bool": _set_function(set.intersection),
         ":sets.equivalent(list<T>, list<T>) -> bool": _set_function(set.__eq__),
-        ":optional.of(V) -> optional<V>": Optional,
-        ":optional.ofNonZeroValue(V) -> optional<V>": lambda value: NONE if _is_zero(value) else Optional(value),
-        ":optional.none() -> optional<V>": lambda: NONE,
-        "optional<V>.value() -> V": _optional_value,
-        "optional<V>.hasValue() -> bool": lambda maybe: maybe.is_present,
-        "optional<V>.or(optional<V>) -> optional<V>": lambda maybe, other: maybe if maybe.is_present else other,
-        "optional<V>.orValue(V) -> V": lambda maybe, other: maybe.value if maybe.is_present else other,
+        ":optional.of(V) -> optional<V>": OptionalValue,
+        ":optional.ofNonZeroValue(V) -> optional<V>": lambda value: (
+            OPTIONAL_NONE if _is_zero(value) else OptionalValue(value)
+        ),
+        ":optional.none() -> optional<V>": lambda: OPTIONAL_NONE,
+        "optional<V>.value() -> V": _value_of_optional,
+        "optional<V>.hasValue() -> bool": lambda optional: optional.is_present,
+        "optional<V>.or(optional<V>) -> optional<V>": lambda optional, other: (
+            optional if optional.is_present else other
+        ),
+        "optional<V>.orValue(V) -> V": lambda optional, other: optional.value if optional.is_present else other,
         # Of these operators only the signatures are used: `planning` evaluates them.
-        "_[?_](list<V>, int) -> optional<V>": _optional_value,
-        "_[?_](optional<list<V>>, int) -> optional<V>": _optional_value,
-        "_[?_](map<K, V>, K) -> optional<V>": _optional_value,
-        "_[?_](optional<map<K, V>>, K) -> optional<V>": _optional_value,
-        "_[_](optional<list<V>>, int) -> optional<V>": _optional_value,
-        "_[_](optional<map<K, V>>, K) -> optional<V>": _optional_value,
-        "list<T>.first() -> optional<T>": lambda items: Optional(items[0]) if items else NONE,
-        "list<T>.last() -> optional<T>": lambda items: Optional(items[-1]) if items else NONE,
-        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap,
-        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrap,
+        "_[?_](list<V>, int) -> optional<V>": _value_of_optional,
+        "_[?_](optional<list<V>>, int) -> optional<V>": _value_of_optional,
+        "_[?_](map<K, V>, K) -> optional<V>": _value_of_optional,
+        "_[?_](optional<map<K, V>>, K) -> optional<V>": _value_of_optional,
+        "_[_](optional<list<V>>, int) -> optional<V>": _value_of_optional,
+        "_[_](optional<map<K, V>>, K) -> optional<V>": _value_of_optional,
+        "list<T>.first() -> optional<T>": lambda items: OptionalValue(items[0]) if items else OPTIONAL_NONE,
+        "list<T>.last() -> optional<T>": lambda items: OptionalValue(items[-1]) if items else OPTIONAL_NONE,
+        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap_optionals,
+        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrap_optionals,
     }
 )

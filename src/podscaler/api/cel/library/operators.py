@@ -1,6 +1,7 @@
 """Implements the CEL operators on values: equality, order, membership and arithmetic.
 
-Called by `planning`, which evaluates `a + b` as `add(a, b, budget)`, and by the function libraries.
+Called by `planning`, which evaluates `a + b` as `add(a, b, budget)` (a new operator: its `_OPERATORS`), and by the
+function libraries.
 
 Rules: numbers of different types are compared by value (`1 == 1.0`); values of other different types are not equal and
 have no order. SetList and MapList (lists that are sets or maps by their schema) are equal in any order; `+` of them is
@@ -18,7 +19,7 @@ from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.numbers import Uint
-from podscaler.api.cel.values.values import Duration, MapList, Optional, SetList, Timestamp, type_name
+from podscaler.api.cel.values.values import Duration, MapList, OptionalValue, SetList, Timestamp, type_name
 from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity
 
@@ -27,6 +28,8 @@ _COMPARED_PER_STEP = 100
 """The characters or bytes of a text that are compared for one step."""
 _YEAR_1_NS, _YEAR_9999_END_NS = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
 _ORDERED_TYPES = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Quantity})
+_MISSING = object()
+"""Stands for an element that a list does not have."""
 
 
 def equal(left: Any, right: Any, budget: Budget) -> bool:
@@ -40,7 +43,7 @@ def equal(left: Any, right: Any, budget: Budget) -> bool:
         return all(key in right and equal(value, right[key], budget) for key, value in left.items())
     if type(left) in _NUMBER_TYPES and type(right) in _NUMBER_TYPES:
         return bool(left == right)
-    if isinstance(left, Optional) and isinstance(right, Optional):
+    if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
         return left.is_present == right.is_present and equal(left.value, right.value, budget)
     if isinstance(left, str | bytes):
         budget.spend(len(left) // _COMPARED_PER_STEP)
@@ -55,13 +58,10 @@ def _equal_lists(left: list[Any], right: list[Any], budget: Budget) -> bool:
         budget.spend(len(left))
         return {identity(item) for item in left} == {identity(item) for item in right}
     if isinstance(left, MapList):
-        left_by_key = {_map_list_key(item, left.keys): item for item in left}
+        left_by_key = {_map_list_key(item, left.keys): item for item in left}  # the last of equal keys, as upstream
         pairs = [(left_by_key.get(_map_list_key(item, left.keys), _MISSING), item) for item in right]
         return all(left_item is not _MISSING and equal(left_item, item, budget) for left_item, item in pairs)
     return all(equal(*pair, budget) for pair in zip(left, right, strict=True))
-
-
-_MISSING = object()
 
 
 def identity(value: Any) -> Any:
@@ -92,7 +92,7 @@ def is_less(left: Any, right: Any) -> bool:
 
 
 def contains(container: Any, item: Any, budget: Budget) -> bool:
-    """`item in container`: whether it is an element of a list or a key of a map."""
+    """`item in container`: an element of a list or a key of a map. Raises EvaluationError, BudgetError."""
     if isinstance(container, dict):
         if not isinstance(item, str | int | float | bool):
             raise no_such_overload()
@@ -193,7 +193,7 @@ def _arithmetic(left: Any, right: Any, operation: Callable[[Any, Any], Any]) -> 
 
 
 def negate(value: Any) -> Any:
-    """`-value`."""
+    """`-value`. Raises EvaluationError for an overflow."""
     if type(value) is int:
         return numbers.checked_int(-value)
     if type(value) is float:

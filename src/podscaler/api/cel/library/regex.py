@@ -1,7 +1,7 @@
 """CEL functions with regular expressions: `'abc'.matches('b')`, `'a1 b2'.findAll('[0-9]')`.
 
-`environment` joins FUNCTIONS to the table of all functions (`functions` explains signatures); `matches` is in the
-table of `standard`.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions (`functions` explains
+signatures); `matches` is in the table of `standard`.
 
 Source: the documentation of Kubernetes' CEL regex library.
 """
@@ -22,7 +22,7 @@ def matches(budget: Budget, text: str, pattern: str) -> bool:
 
 
 @charged
-def _find(budget: Budget, text: str, pattern: str) -> str:
+def _find_first(budget: Budget, text: str, pattern: str) -> str:
     """The text of the first match; empty without one. Raises as `_find_all`."""
     return "".join(_find_all(budget, text, pattern, 1))
 
@@ -59,7 +59,7 @@ def _spend_on_search(budget: Budget, expression: Pattern, text: str) -> None:
 
 FUNCTIONS = table(
     {
-        "string.find(string) -> string": _find,
+        "string.find(string) -> string": _find_first,
         "string.findAll(string) -> list<string>": _find_all,
         "string.findAll(string, int) -> list<string>": _find_all,
     }

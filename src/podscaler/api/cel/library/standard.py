@@ -1,8 +1,8 @@
 """The standard functions of CEL: `size`, conversions (`int('1')`), `contains`, `getHours`, ...; operator signatures.
 
-`environment` joins FUNCTIONS to the table of all functions. Conversions raise EvaluationError for a value that they
-cannot convert. The operators (`_+_`) have signatures only, for the type checker; `planning` evaluates them with
-`operators`.
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions. Conversions raise
+EvaluationError for a value that they cannot convert. The operators (`_+_`) have signatures only, for the type checker;
+`planning` evaluates them with `operators`.
 
 Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
@@ -55,11 +55,12 @@ def _to_uint(value: Any) -> Uint:
 
 def _parse_integer(number_text: str, target_type: str, lowest: int, highest: int) -> int:
     """The number of a text, as Go's ParseInt or ParseUint reads it. Raises EvaluationError beyond the bounds."""
-    digits = number_text[1:] if number_text[:1] in ("+", "-") and lowest < 0 else number_text
-    number = int(number_text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX else highest + 1
-    if not lowest <= number <= highest:
+    may_have_sign = lowest < 0
+    digits = number_text[1:] if may_have_sign and number_text[:1] in ("+", "-") else number_text
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+    if not is_number or not lowest <= int(number_text) <= highest:
         raise EvaluationError(f"type conversion error from 'string' to '{target_type}'")
-    return number
+    return int(number_text)
 
 
 def _to_double(value: Any) -> float:
@@ -274,6 +275,7 @@ _COMPARABLE_PAIRS = (
     ("bytes", "bytes"), ("timestamp", "timestamp"), ("duration", "duration"),
 )  # fmt: skip
 """Types between which `<`, `<=`, `>` and `>=` are defined."""
+# the ends of the signatures of `_+_`, `_-_`, and of the other arithmetic operators
 _PLUS_SIGNATURES = (
     "bytes, bytes) -> bytes", "double, double) -> double", "duration, duration) -> duration",
     "duration, timestamp) -> timestamp", "timestamp, duration) -> timestamp", "int, int) -> int",

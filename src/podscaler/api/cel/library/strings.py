@@ -1,6 +1,7 @@
 """CEL functions on strings: `'a,b'.split(',')`, `substring`, `indexOf`, `replace`, `trim`, `join`, `format`, ...
 
-`environment` joins FUNCTIONS to the table of all functions. Negative counts mean "without limit".
+`environment` joins FUNCTIONS, to which a new function is added, to the table of all functions. Negative counts mean
+"without limit".
 
 Source: the documentation of cel-go's strings extension, version 2.
 """
@@ -14,6 +15,7 @@ from podscaler.api.cel.values.errors import EvaluationError
 
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+# the characters of Unicode's White_Space, which Go's strings.TrimSpace removes
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _TRIMMED = re.compile(f"^[{_SPACE}]+|[{_SPACE}]+\\Z")
 
@@ -52,6 +54,7 @@ def _last_index_of(text: str, substring: str, start: int | None = None) -> int:
 
 @charged
 def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> str:
+    """The text with the first `count` occurrences of `old` replaced. Raises BudgetError."""
     replaced_count = text.count(old) if count < 0 else min(count, text.count(old))
     budget.spend_on_text(len(text) + replaced_count * max(0, len(new) - len(old)))
     return text.replace(old, new, max(count, -1))
@@ -69,11 +72,9 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
     if separator:
         return text.split(separator, count - 1 if count > 0 else -1)
     characters = list(text)
-    return (
-        characters
-        if count < 0 or len(characters) <= count
-        else [*characters[: count - 1], "".join(characters[count - 1 :])]
-    )
+    if count < 0 or len(characters) <= count:
+        return characters
+    return [*characters[: count - 1], "".join(characters[count - 1 :])]
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:

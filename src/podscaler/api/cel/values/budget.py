@@ -23,18 +23,18 @@ class Budget:
     """A number of steps that evaluations may still spend.
 
     Attributes:
-        left: the steps that remain; negative once the budget is exceeded.
+        steps_left: those that remain; negative once the budget is exceeded.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("steps_left",)
 
     def __init__(self, steps: int = _DEFAULT_STEPS) -> None:
-        self.left = steps
+        self.steps_left = steps
 
     def spend(self, steps: int) -> None:
         """Subtract steps. Raises BudgetError when fewer than that are left."""
-        self.left -= steps
-        if self.left < 0:
+        self.steps_left -= steps
+        if self.steps_left < 0:
             raise BudgetError
 
     def spend_on_text(self, characters: int) -> None:

@@ -1,7 +1,8 @@
 """Defines the exceptions of the evaluation of CEL expressions.
 
-Raised by operators and functions of the library. `&&`, `||` and the quantifiers (`all`, `exists`) ignore an
-EvaluationError of one operand where another one decides the result: `false && 1/0 == 0` is false.
+Raised by `planning`, by operators and by functions of the library; callers of programs handle both. `&&`, `||` and the
+quantifiers (`all`, `exists`) ignore an EvaluationError of one operand where another one decides the result:
+`false && 1/0 == 0` is false.
 """
 
 

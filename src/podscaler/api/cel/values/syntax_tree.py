@@ -55,11 +55,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListLiteral:
-    """`[a, ?b]`; `optional` has the indices of the elements after a question mark (here 1)."""
+    """`[a, ?b]`; `optional_indices` has those of the elements after a question mark (here 1)."""
 
     offset: int
     elements: tuple["Node", ...]
-    optional: frozenset[int] = frozenset()
+    optional_indices: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,8 @@
 Called by `checking`, by the function libraries for their signatures, and by callers that declare variables.
 
 A type is a name with type arguments: `list(string)`, `map(string, int)`, `optional_type(int)`. `dyn` (known at
-evaluation only) is assignable to and from every type.
+evaluation only) is assignable to and from every type. A new type: a constant here, its values in `values`, and where
+expressions can name it, `podscaler.api.cel.library.environment`.
 
 Source: the CEL specification, "Type checking"; cel-go's assignability.
 """
@@ -40,6 +41,7 @@ STRING, BYTES, NULL, DYN = Type("string"), Type("bytes"), Type("null"), Type("dy
 TIMESTAMP, DURATION, ERROR = Type("timestamp"), Type("duration"), Type("!error!")
 TYPE = "type"
 OPTIONAL = "optional_type"
+"""The names of the types of types and of optional values, which have a type argument."""
 
 _NOT_NULLABLE = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "dyn", "!error!"})
 """Types to which null is not assignable."""
@@ -101,11 +103,8 @@ def find_bindings_of_args(bindings: Bindings, expected: tuple[Type, ...], actual
     if len(expected) != len(actual):
         return None
     extended_bindings = dict(bindings)
-    return (
-        extended_bindings
-        if all(_bind_if_assignable(extended_bindings, *pair) for pair in zip(expected, actual, strict=True))
-        else None
-    )
+    are_assignable = all(_bind_if_assignable(extended_bindings, *pair) for pair in zip(expected, actual, strict=True))
+    return extended_bindings if are_assignable else None
 
 
 def _bind_if_assignable(bindings: Bindings, expected: Type, actual: Type) -> bool:

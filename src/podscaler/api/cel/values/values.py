@@ -3,10 +3,11 @@
 Called by `planning` and the function libraries.
 
 CEL's bool, int, double, string, bytes, null, list and map are Python's bool, int, float, str, bytes, None, list and
-dict; uint is `numbers.Uint`. Lists that are sets or maps by their schema are SetList and MapList, which `operators`
-compares in any order. Quantities are `machinery.quantity.Quantity`, other types of Kubernetes (URL, IP, ...) Opaque.
-A new type of Kubernetes is an Opaque with its own `type_name`, and an entry of `_KUBERNETES_TYPES` in
-`podscaler.api.cel.library.functions`; only a type with a class of its own needs an entry of `_TYPE_NAMES`.
+dict; uint is `numbers.Uint`. Lists that are sets or maps by their schema are SetList and MapList, which
+`operators.equal` compares in any order (Python's `==` does not). Quantities are `machinery.quantity.Quantity`, other
+types of Kubernetes (URL, IP, ...) Opaque. A new type of Kubernetes is an Opaque with its own `type_name`, and an entry
+of `_KUBERNETES_TYPES` in `podscaler.api.cel.library.functions`; only a type with a class of its own needs an entry of
+`_TYPE_NAMES`.
 
 Source: the CEL specification, "Values"; Kubernetes' opaque types.
 """
@@ -39,15 +40,15 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Optional:
+class OptionalValue:
     """A value that may be absent (`optional.of(1)`, `optional.none()`); `value` is None if it is."""
 
     value: Any = None
     is_present: bool = True
 
 
-NONE = Optional(None, is_present=False)
-"""`optional.none()`."""
+OPTIONAL_NONE = OptionalValue(None, is_present=False)
+"""CEL's `optional.none()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,13 @@ class Opaque:
 
 
 class SetList(list[Any]):
-    """A list with x-kubernetes-list-type `set`: equal in any order."""
+    """A list with x-kubernetes-list-type `set`, whose order `operators.equal` ignores."""
 
     __slots__ = ()
 
 
 class MapList(list[Any]):
-    """A list with x-kubernetes-list-type `map`: `keys` are the members that identify an element."""
+    """A list with x-kubernetes-list-type `map`: `operators.equal` pairs elements by their members `keys`."""
 
     __slots__ = ("keys",)
 
@@ -102,7 +103,7 @@ _TYPE_NAMES: dict[type, str] = {
     dict: "map",
     Timestamp: "google.protobuf.Timestamp",
     Duration: "google.protobuf.Duration",
-    Optional: "optional_type",
+    OptionalValue: "optional_type",
     TypeValue: "type",
     Quantity: "kubernetes.Quantity",
 }
