@@ -33,6 +33,9 @@ class AdapterServer:
         access: authenticates and authorizes requests.
         unready: returns the reasons why the adapter is not ready; empty when it is.
         telemetry: counts requests, and renders /metrics.
+
+    Attributes:
+        unready: as the argument.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class AdapterServer:
         self._apis = {api.group: api for api in apis}
         self._documents = discovery.documents(self._apis)
         self._access = access
-        self._unready = unready
+        self.unready = unready
         self._telemetry = telemetry
         self._runner: web.ServerRunner | None = None
 
@@ -105,7 +108,7 @@ class AdapterServer:
         if info.path in ("/healthz", "/livez"):
             return web.Response(text="ok")
         if info.path == "/readyz":
-            reasons = self._unready()
+            reasons = self.unready()
             return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
         if info.path == "/metrics":
             return web.Response(body=self._telemetry.render(), headers={"Content-Type": METRICS_TYPE})
