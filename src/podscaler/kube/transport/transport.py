@@ -2,7 +2,8 @@
 
 `client.client` sends requests to API servers through it; `podscaler.adapter` and `podscaler.sources` use it for other
 HTTP servers, too. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is the fake that
-passes the same contract tests. Rules of every transport:
+passes the same contract tests; wrappers, such as a limit or a trace, derive from WrappedTransport. Rules of every
+transport:
 
 1. A response of any status is returned; only the lack of a response is a TransportError.
 2. Paths and queries are sent exactly as given (they are escaped already).
@@ -19,7 +20,7 @@ from podscaler.base.errors import StatusError
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request to the API server.
+    """One HTTP request to the server of a transport.
 
     Attributes:
         method: `GET`, ...
@@ -70,12 +71,15 @@ class ResponseStream(Protocol):
         ...
 
     def batches(self) -> AsyncIterator[list[bytes]]:
-        """The body's lines as they arrive, without line ends and empty lines. Raises TransportError."""
+        """The body's lines, without line ends and empty lines; a batch are those that arrived together.
+
+        Raises TransportError.
+        """
         ...
 
 
 class Transport(Protocol):
-    """Sends requests to one API server; implementations obey the module's rules."""
+    """Sends requests to one server; implementations obey the module's rules."""
 
     @property
     def server(self) -> str:

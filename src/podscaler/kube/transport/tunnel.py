@@ -1,12 +1,13 @@
 """Connects to a server through a proxy: the handshakes of SOCKS5, and of HTTP's CONNECT.
 
 `transport.dialing` opens a ProxyTunnel, calls `connect_socks` or `connect_http`, and then hands the tunnel's asyncio
-transport to the Connection.
+transport to the Connection. No bytes are unread then: servers of HTTP and TLS send nothing before the client does.
 
 Source: RFC 1928 and RFC 1929 (SOCKS5); RFC 9110 9.3.6 (CONNECT).
 """
 
 import asyncio
+import ipaddress
 from typing import cast
 
 from podscaler.kube.transport.http_response import HTTPResponse
@@ -18,9 +19,12 @@ PROXY_HEAD_MAX_BYTES = 1 << 16
 # the numbers of SOCKS5
 SOCKS_VERSION = 5
 NO_AUTHENTICATION, PASSWORD_AUTHENTICATION = 0, 2
-SOCKS_CONNECT, ADDRESS_BY_NAME = 1, 3
-ADDRESS_BYTES = {1: 4, 4: 16}
-"""The length of an address by its SOCKS5 type: IPv4, IPv6."""
+PASSWORD_VERSION = 1
+SOCKS_CONNECT = 1
+IPV4, NAME, IPV6 = 1, 3, 4
+"""The types of addresses."""
+IP_BYTES = {IPV4: 4, IPV6: 16}
+"""The length of an IP address by its type."""
 NAME_MAX_BYTES = 255
 """The longest host, user name and password, whose lengths are sent as one byte."""
 SOCKS_ERRORS = {
@@ -133,28 +137,38 @@ async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credential
         await _authenticate(tunnel, *credentials)
     elif method != NO_AUTHENTICATION:
         raise NoResponse("socks connect tcp: no acceptable authentication methods")
-    name = host.encode("idna")
-    if len(name) > NAME_MAX_BYTES:
-        raise NoResponse("socks connect tcp: FQDN too long")
-    request = bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)])  # 0: reserved
-    tunnel.write(request + name + port.to_bytes(2))
+    tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0]) + _encode_host(host) + port.to_bytes(2))  # 0: reserved
     _, reply, _, address_type = await tunnel.read_exactly(4)
     if reply:
         raise NoResponse(f"socks connect tcp: {SOCKS_ERRORS.get(reply, f'unknown code {reply}')}")
     # skip the address and the port (2 bytes) from which the proxy connects
-    if address_type == ADDRESS_BY_NAME:
+    if address_type == NAME:
         (length,) = await tunnel.read_exactly(1)
+    elif address_type in IP_BYTES:
+        length = IP_BYTES[address_type]
     else:
-        length = ADDRESS_BYTES.get(address_type, 0)
+        raise NoResponse(f"socks connect tcp: unknown address type {address_type}")
     await tunnel.read_exactly(length + 2)
 
 
+def _encode_host(host: str) -> bytes:
+    """The type and the bytes of an IP address, or of a name with its length. Raises NoResponse, UnicodeError."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        name = host.encode("idna")
+        if len(name) > NAME_MAX_BYTES:
+            raise NoResponse("socks connect tcp: FQDN too long") from None
+        return bytes([NAME, len(name)]) + name
+    return bytes([IPV4 if address.version == 4 else IPV6]) + address.packed
+
+
 async def _authenticate(tunnel: ProxyTunnel, user: str, password: str) -> None:
-    """Log in at a SOCKS5 proxy (RFC 1929, version 1). Raises NoResponse, EOFError."""
+    """Log in at a SOCKS5 proxy (RFC 1929). Raises NoResponse, EOFError."""
     name, secret = user.encode(), password.encode()
     if not 0 < len(name) <= NAME_MAX_BYTES or not 0 < len(secret) <= NAME_MAX_BYTES:
         raise NoResponse("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
-    tunnel.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
+    tunnel.write(bytes([PASSWORD_VERSION, len(name)]) + name + bytes([len(secret)]) + secret)
     _, status = await tunnel.read_exactly(2)
     if status:
         raise NoResponse("socks connect tcp: username/password authentication failed")

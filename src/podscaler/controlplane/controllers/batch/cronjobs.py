@@ -30,7 +30,7 @@ CRON_JOBS = "cronjobs.batch"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 """Annotation of a Job: its scheduled time."""
 MANY_MISSED_TIMES = 100
-"""With more missed times than this, an Event warns of the clock."""
+"""With more missed times than this, an Event warns of them, as the clock may be wrong."""
 _DUE_MARGIN_S = 0.1
 """A sync is planned so much after a scheduled time, so that a clock that differs a little shows the time as reached."""
 _AFTER_ALL_TIMES = "~"
@@ -199,10 +199,11 @@ def _owner_keys(event: ObjectEvent) -> list[Key]:
 
 
 def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[int | None, int]:
-    """The last scheduled time that is not in the future, None if there is none, and about how many there are.
+    """The last scheduled time that is not in the future, None if there is none, and how many were missed, estimated.
 
-    The number is 0 if only one has passed. As upstream, the search starts at an estimate from the interval of the first
-    two times, one interval before the last, so that with uneven intervals it can miss the last one (the time is None).
+    Times count after the last scheduled one (or the creation), and within startingDeadlineSeconds; a single one is not
+    missed. As upstream, the search starts at an estimate from the interval of the first two times, one interval before
+    the last, so that with uneven intervals it can miss the last one (the time is None).
     """
     status, deadline_s = cron_job["status"], cron_job["spec"].get("startingDeadlineSeconds")
     earliest_ns = instants.parse(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
@@ -216,7 +217,8 @@ def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[in
         return first_ns, 0
     interval_ns = second_ns - first_ns
     missed_times = (now_ns - first_ns) // interval_ns + 1
-    candidate_ns = schedule.next_ns(first_ns + (missed_times - 2) * interval_ns)
+    estimated_last_ns = first_ns + (missed_times - 1) * interval_ns
+    candidate_ns = schedule.next_ns(estimated_last_ns - interval_ns)
     last_ns: int | None = None
     while candidate_ns <= now_ns:
         last_ns, candidate_ns = candidate_ns, schedule.next_ns(candidate_ns)

@@ -3,7 +3,8 @@
 The workload controllers call `claim` at the start of a sync. An orphan that the selector matches is adopted, an owned
 object that it no longer matches is released; an object of another controller is left alone.
 
-Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference.
+Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference. Differs: the owner is not
+read again before an adoption (upstream's canAdopt), as the registry has no outdated cache.
 """
 
 from collections.abc import Iterable
@@ -72,6 +73,6 @@ async def _adopt_orphan(
     except _NotAnOrphan:
         return None
     except StatusError as error:
-        if error.code != 404:
+        if error.code != 404:  # not by `ignoring_gone`, which does not return the object
             raise
         return None
