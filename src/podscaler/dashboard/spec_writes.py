@@ -64,7 +64,7 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
     body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {name}")
     try:
         return WrittenSpec(msgspec.json.decode(body, type=_WrittenObject).metadata.resource_version)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"the response cannot be read: {error}", code=0) from None
 
 

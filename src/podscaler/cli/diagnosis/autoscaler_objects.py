@@ -150,5 +150,5 @@ def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
     """The JSON object in a response; `subject` is for the message. Raises StatusError."""
     try:
         return _OBJECT_DECODER.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None

@@ -211,7 +211,7 @@ def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", sub
     """The content of a response by the decoder; `subject` is for the message. Raises StatusError."""
     try:
         return decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"a response about {subject} cannot be read: {error}", code=0) from None
 
 

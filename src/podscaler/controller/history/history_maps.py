@@ -113,7 +113,7 @@ class HistoryMaps:
             raise
         try:
             config_map = _CONFIG_MAP.decode(body)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
         if (config_map.metadata.labels or {}).get(LABEL) != FORMAT:
             raise ForeignConfigMap(name)
@@ -183,7 +183,7 @@ def _new_version(response: bytes, name: str) -> str:
     """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
 
 

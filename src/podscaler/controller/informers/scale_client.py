@@ -164,7 +164,7 @@ class ScaleClient:
             return
         try:
             self._cached_scales.note_write(target.mapping, _SCALE_DECODER.decode(response))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _read_again(self, target: ScaleTarget) -> ScaleTarget:

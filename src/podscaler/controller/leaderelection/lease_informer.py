@@ -108,7 +108,7 @@ class LeaseInformer:
         for lease_json in page.items or ():
             try:
                 self._store_version(lease.parse(lease_json))
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
     def added(self, new_lease: Lease) -> None:

@@ -154,5 +154,5 @@ async def put_status(client: Client, autoscaler: Autoscaler, status: HorizontalP
     response = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return ""  # the write succeeded all the same; the next watch event brings the version

@@ -114,7 +114,7 @@ def _find_manifest(folder: Path) -> SplitManifest | None:
     """The manifest; None if there is none, or none that can be read."""
     try:
         return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
@@ -200,7 +200,7 @@ def key_of(line: bytes) -> str:
     """
     try:
         keyed_line = _KEYED_LINE.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
     if keyed_line.hpa is not None:
         metadata = keyed_line.hpa.metadata
