@@ -39,7 +39,7 @@ from podscaler.controlplane.storage.object_table import Table
 from podscaler.controlplane.storage.transactions import Transaction
 
 RECOVERY_INTERVAL_S = 1.0
-"""How often a write on a full disk tries to recover space."""
+"""The least time between two attempts of writes to recover space on a full disk."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -104,6 +104,8 @@ class _Batch:
 class Store:
     """The stored objects of one cluster. Created by `open_store`; used from one event loop.
 
+    Creating it loads all objects. Raises UsageError for a damaged row, sqlite3.Error.
+
     Attributes:
         revision: the newest committed revision.
         log: the change log.
@@ -125,12 +127,12 @@ class Store:
         self._committing: _Batch | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[StoreEvent]], None]] = []
-        self._closed = False
+        self._is_closed = False
         self._is_disk_short = journal.is_short
         self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
-        """The committed entries of a resource."""
+        """The committed entries of a resource (`Resource.storage_key`); an empty table is created if there is none."""
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[resource] = Table()
@@ -153,11 +155,11 @@ class Store:
             StatusError: 500 if the disk fails or is full, 503 once the store is closed.
             Exception: whatever `decide` raises, which may be called twice.
         """
-        if self._closed:
+        if self._is_closed:
             raise api_errors.unavailable("the store is closed")
         if self._is_disk_short and not dry_run:
             await self._recover()
-        for is_second_attempt in (False, True):
+        for is_second_attempt in (False, True):  # the second one after space was recovered, or with the reserve
             transaction = Transaction(
                 self._find_newest, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
             )
@@ -167,6 +169,7 @@ class Store:
                 may_use_reserve = transaction.fits_full_disk()
                 if not may_use_reserve:
                     await self._recover()
+                # another attempt needs space: the disk's if `_recover` found some, or the reserve
                 if is_second_attempt or (self._is_disk_short and not may_use_reserve):
                     raise
         raise AssertionError("the second attempt returns or raises")
@@ -175,7 +178,7 @@ class Store:
         """The result of `decide` once its changes are committed. Raises as `write`."""
         try:
             decided = decide(transaction)
-        except StatusError:
+        except StatusError:  # it may be based on uncommitted changes
             await self._wait_for_commit()
             raise
         if transaction.events:
@@ -187,18 +190,18 @@ class Store:
 
     def why_unavailable(self) -> str:
         """Why the store accepts no writes, empty if it does."""
-        return "the store is closed" if self._closed else ""
+        return "the store is closed" if self._is_closed else ""
 
     async def compact(self) -> int:
         """Drop the change log: earlier revisions can no longer be watched or listed. Returns the compacted revision."""
         self._obsolete += self.log.clear(self.revision)
-        self._pending_batch()
+        self._ensure_pending_batch()
         await self._wait_for_commit()
         return self.log.compacted_revision
 
     async def close(self) -> None:
         """Commit the accepted writes, refuse new ones, and close the file."""
-        self._closed = True
+        self._is_closed = True
         try:
             await self._wait_for_commit()
         finally:
@@ -211,15 +214,15 @@ class Store:
 
     def _accept(self, transaction: Transaction) -> None:
         """Take the events of a transaction into the batch that is committed next."""
-        batch = self._pending_batch()
+        batch = self._ensure_pending_batch()
         batch.events += transaction.events
         batch.transactions.append(transaction)
         for event in transaction.events:
             self._decided_revision = event.revision
             self._uncommitted[event.subject.resource, event.subject.key] = event
 
-    def _pending_batch(self) -> _Batch:
-        """The batch that is committed next, created if necessary."""
+    def _ensure_pending_batch(self) -> _Batch:
+        """The batch that is committed next, created if necessary; a task that commits it runs then."""
         if self._pending is None:
             self._pending = _Batch()
         if self._flusher is None:
@@ -266,7 +269,7 @@ class Store:
         if now_s < self._next_recovery_s:
             return
         self._next_recovery_s = now_s + RECOVERY_INTERVAL_S
-        self._pending_batch()
+        self._ensure_pending_batch()
         with contextlib.suppress(StatusError):  # it is logged, and the following write fails as well
             await self._wait_for_commit()
 
@@ -282,10 +285,10 @@ class Store:
 
     async def _commit(self, events: list[StoreEvent]) -> None:
         """Write events to disk, delete obsolete rows, and make the events visible. Raises sqlite3.Error."""
-        rows = [_row(event) for event in events]
+        rows = [_row_of(event) for event in events]
         max_obsolete = self._journal.obsolete_rows_max if self._is_disk_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:max_obsolete], self._obsolete[max_obsolete:]
-        revision = events[-1].revision if events else self.revision
+        revision = events[-1].revision if events else self.revision  # without events the commit only deletes rows
         bounds = Bounds(revision, self.log.compacted_revision)
         try:
             await self._run(lambda: self._journal.commit(rows, obsolete, bounds))
@@ -322,11 +325,11 @@ class Store:
 
     def _fail_uncommitted(self, error: StatusError) -> None:
         """Discard all uncommitted writes, as they may be based on the failed ones."""
-        failed = [batch for batch in (self._committing, self._pending) if batch is not None]
+        failed_batches = [batch for batch in (self._committing, self._pending) if batch is not None]
         self._committing = self._pending = None
         self._uncommitted.clear()
         self._decided_revision = self.revision
-        for batch in reversed(failed):
+        for batch in reversed(failed_batches):  # newest first, as `Transaction.on_failure` promises
             batch.fail(error)
 
     def _entry_of(self, row: Row) -> Entry | None:
@@ -403,7 +406,7 @@ async def open_store(
     return await run(load)
 
 
-def _row(event: StoreEvent) -> Row:
+def _row_of(event: StoreEvent) -> Row:
     """The row of an event in the database."""
     subject = event.subject
     return Row(
