@@ -2,7 +2,8 @@
 
 Events go through a bounded buffer (new ones are dropped when it is full) to one writer task per recorder, which runs
 only while there are events to write. A repeated event increases the count of the stored one. An event that the registry
-refuses is logged and dropped.
+refuses is logged and dropped. Controllers and `controlplane.kubelet` call `EventRecorder.event`; `kubelet.node_agent`
+calls `flush` at its end. A new field of Events goes into `podscaler.event_correlation.core_event`.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ class EventRecorder:
         self._host = host
         self._correlator = Correlator(random.Random())
         self._buffer: deque[tuple[Object, str, EventDraft]] = deque()
-        self._last_at_ns = 0
+        self._last_event_ns = 0
         self._writer_task: asyncio.Task[None] | None = None
         self._has_dropped = False
 
@@ -64,9 +65,10 @@ class EventRecorder:
                 _log.warning("events are dropped, as the buffer is full; first: %s %s", reason, message)
             self._has_dropped = True
             return
-        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names contain the time and must differ
+        # names contain the time and must differ
+        self._last_event_ns = max(self._clock.now_ns(), self._last_event_ns + 1)
         event = EventDraft(
-            _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns
+            _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_event_ns
         )
         self._buffer.append((obj, field_path, event))
         if self._writer_task is None or self._writer_task.done():
@@ -87,29 +89,29 @@ class EventRecorder:
             await asyncio.gather(*(self._write_or_log(event) for event in batch.values()))
 
     def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, recorded: EventDraft) -> None:
-        """Add the Event to write to the batch; one that is recorded twice in a batch is written once."""
-        written = self._correlator.correlate(recorded)
-        if written is None:
+        """Add the recorded event to the batch, unless the correlator drops it; a repetition replaces it there."""
+        correlated = self._correlator.correlate(recorded)
+        if correlated is None:
             return
-        event = self._body(obj, field_path, written)
-        event[_IS_NEW_KEY] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW_KEY, False)
-        batch[written.name] = event
+        event = self._event_object(obj, field_path, correlated)
+        event[_IS_NEW_KEY] = correlated.count == 1 or batch.get(correlated.name, {}).get(_IS_NEW_KEY, False)
+        batch[correlated.name] = event
 
     async def _write_or_log(self, event: Object) -> None:
         """Write an Event; a refused one is logged and dropped."""
         try:
-            await self._write(event)
+            await self._create_or_update(event)
         except StatusError as error:
             name = event["involvedObject"]["name"]
             _log.info("event %s of %s was not written: %s", event["reason"], name, error.message)
 
-    async def _write(self, event: Object) -> None:
+    async def _create_or_update(self, event: Object) -> None:
         """Create a new Event or update a stored one; if that was deleted meanwhile, it is created again."""
         metadata = event["metadata"]
         if not event.pop(_IS_NEW_KEY):
             try:
                 await self._registry.mutate(
-                    "events", metadata["namespace"], metadata["name"], lambda old: _recount(old, event)
+                    "events", metadata["namespace"], metadata["name"], lambda old: _update_repeated(old, event)
                 )
             except StatusError as error:
                 if error.code != 404:
@@ -118,7 +120,7 @@ class EventRecorder:
                 return
         await self._registry.create("events", event)
 
-    def _body(self, obj: Object, field_path: str, event: EventDraft) -> Object:
+    def _event_object(self, obj: Object, field_path: str, event: EventDraft) -> Object:
         """The Event of a draft about an object, or about a field of it."""
         metadata = obj["metadata"]
         involved = {
@@ -133,7 +135,7 @@ class EventRecorder:
         return core_event(event, involved, component=self._component, host=self._host)
 
 
-def _recount(old: Object, event: Object) -> None:
+def _update_repeated(old: Object, event: Object) -> None:
     """Set the fields of a stored Event that a repetition changes, in place."""
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]

@@ -111,7 +111,7 @@ class Objects:
             self._store.drop_table(withdrawn.storage_key)
 
     def knows(self, key: str) -> bool:
-        """Whether a kind is served."""
+        """Whether a kind is served; never raises KeyError."""
         return key in self._resources
 
     @property
@@ -222,14 +222,14 @@ class Objects:
         """
         kind = self._resources[resource]
         object_key = entries.key_of(namespace, name)
-        is_admitted = any(
+        is_admitted = any(  # which of the two the write is, has to be known before the webhooks are called
             self.admission.selects(kind, operation, options.subresource) for operation in ("CREATE", "UPDATE")
         )
         if is_admitted and self.find(resource, namespace, name) is not None:
             return await self.update(resource, namespace, name, change, options=options), False
         if is_admitted and not options.subresource:
             new = change({})
-            new["metadata"].pop("resourceVersion", None)
+            new["metadata"].pop("resourceVersion", None)  # `create` would reject it
             return await self.create(resource, new, dry_run=options.dry_run, author=options.author), True
         return await self._write(
             kind,
@@ -265,8 +265,9 @@ class Objects:
         def changed(stored: Entry) -> tuple[Object, Object]:
             if isinstance(change, Replacement):
                 change.replaced = stored
-            old, base = (self._writer.decode_for_hooks(kind, stored) for _ in range(2))
-            new = remote_admission.copied(change(base))
+            old = self._writer.decode_for_hooks(kind, stored)
+            own_copy = self._writer.decode_for_hooks(kind, stored)  # `change` may change its argument
+            new = remote_admission.copied(change(own_copy))
             if not options.subresource:  # of subresources the plugins run in the write only
                 self._writer.admit(kind, new, old)
             return old, new

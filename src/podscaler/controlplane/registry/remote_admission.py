@@ -3,7 +3,8 @@
 `registry.objects` calls it for the writes that an `AsyncAdmission` (`apiserver.webhooks.webhook_admission`) selects;
 `apiserver.dispatch` calls `admit_connection`. A write is decided twice: first as a dry run, whose result is what
 validating admission gets, then for good, unless the object was changed meanwhile; then it starts again from the new
-version. So no transaction waits for the network.
+version. So no transaction waits for the network. A new operation: a value of `Operation`, and a function here that
+calls `mutate` and `validate`.
 
 Source: kube-apiserver calls mutating admission before, and validating admission after, the preparation of an object.
 """
@@ -49,7 +50,7 @@ class WriteContext:
 _CONTEXT: ContextVar[WriteContext | None] = ContextVar("podscaler-write-context", default=None)
 
 
-def begin(context: WriteContext) -> None:
+def set_context(context: WriteContext) -> None:
     """Set the context for the rest of the current task."""
     _CONTEXT.set(context)
 
@@ -140,7 +141,7 @@ async def admitted_create(
     write: AdmittedWrite,
     create: Callable[[Object, str, bool], Awaitable[Entry]],
 ) -> Entry:
-    """The entry of a new object.
+    """The entry of a new object, with the name and uid that it had when it was validated.
 
     Args:
         admission: called before the create.
@@ -152,7 +153,7 @@ async def admitted_create(
     """
     new = await admission.mutate(write) or {}
     object_preparation.set_namespace(new, write.namespace)
-    preview = (await create(copied(new), "", True)).decode()
+    preview = (await create(copied(new), "", True)).decode()  # a dry run
     metadata = preview["metadata"]
     await admission.validate(replace(write, new=preview, name=metadata["name"]))
     named = {**new, "metadata": {**new["metadata"], "name": metadata["name"]}}
@@ -175,7 +176,7 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
             entry, preview = await steps.store(copied(new), stored.revision, True)
             await admission.validate(replace(write, new=preview, old=old))
             return entry if write.is_dry else (await steps.store(new, stored.revision, False))[0]
-        except StatusError as error:
+        except StatusError as error:  # a conflict is repeated, unless the client's precondition caused it
             if error.code != _CONFLICT or attempt == ATTEMPTS_MAX or steps.read().revision == stored.revision:
                 raise
     raise AssertionError("the last attempt returns or raises")

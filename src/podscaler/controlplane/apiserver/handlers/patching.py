@@ -176,7 +176,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     path = request.path
     name_checks.check_path_name(path.name)
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
-        return await _apply(server, request)
+        return await _respond_to_apply(server, request)
     options = query_options.patch_options(request.query, applies=False)
     parsed = await receive_patch(request)
     patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
@@ -197,7 +197,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     return await object_responses.one(server, request, entry)
 
 
-async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+async def _respond_to_apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response to server-side apply, which creates the object if it does not exist. Raises as `patch`."""
     path, version = request.path, request.served.version
     managers, resource = server.objects.field_managers, request.served.resource
@@ -212,7 +212,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = apply_request.merge_into(live, entries, request.warnings)
         if not stored:
-            _check_new(server, request, obj)
+            _check_created_by_apply(server, request, obj)
         name_checks.check_name(obj, path.name)
         object_preparation.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
@@ -224,7 +224,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     return await object_responses.one(server, request, entry, status=201 if is_new else 200)
 
 
-def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
+def _check_created_by_apply(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
     """Check an apply that creates the object, and remove the resourceVersion of `obj`.
 
     Raises StatusError 403 for a user who may not create, 409 for a configuration with a uid.

@@ -136,6 +136,7 @@ def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
 
 
 def _spec(review: Object) -> Mapping[str, Any]:
+    """The spec of a review; empty without one."""
     spec: Mapping[str, Any] = review.get("spec") or {}
     return spec
 

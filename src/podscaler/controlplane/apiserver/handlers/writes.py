@@ -1,7 +1,8 @@
 """Handles POST and PUT requests: creates and replaces objects, and replaces their status.
 
 `dispatch` calls it. The body is decoded in the version of the path, defaulted, converted to the storage version and
-passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers.
+passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers: a
+step of all writes before they are stored goes into `to_storage`.
 """
 
 from podscaler.api.resource.resources import Object, Version

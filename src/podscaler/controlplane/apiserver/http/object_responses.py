@@ -1,6 +1,7 @@
 """Builds responses with one object (`one`) or a page of a list (`page`), in the negotiated form (JSON, Table, ...).
 
-The handlers of reads, writes, scales and deletes call it. `response_encoder` has the JSON of each form.
+The handlers of reads, writes, scales and deletes call it, and `streaming.watch_streams` for rows and conversions.
+`response_encoder` has the JSON of each form. A new form: a branch in `one` and `_table_or_partial`, or in `page`.
 """
 
 import asyncio
@@ -85,7 +86,7 @@ async def page(server: ServerContext, request: ResourceRequest, listed: ListPage
         body = response_encoder.table(
             response_encoder.list_metadata(listed),
             response_encoder.columns(printer),
-            rows or (None if printer.empty_is_null else []),
+            rows or (None if printer.empty_is_null else []),  # as upstream, whose printers differ in this
             request.form.meta_version,
         )
         return await responses.from_json(body, request.form)

@@ -14,6 +14,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors
 
 MESSAGE_MAX_BYTES = 32 << 20
+"""The most bytes of a received message."""
 CLOSE_TIMEOUT_S = 2.0
 """How long the server waits for the client's closing frame."""
 

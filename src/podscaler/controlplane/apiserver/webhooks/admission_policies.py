@@ -118,9 +118,9 @@ class PolicyAdmission:
         """
         spec, name = policy["spec"], policy["metadata"]["name"]
         versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
-        requested, *_ = versions
-        sent = self._find_version(spec["matchConstraints"], write, versions)
-        if sent is None:
+        requested_version, *_ = versions
+        sent_version = self._find_version(spec["matchConstraints"], write, versions)
+        if sent_version is None:
             return []
         try:
             parameter_version = self._parameter_version(spec.get("paramKind"))
@@ -132,13 +132,15 @@ class PolicyAdmission:
             if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
                 continue
             policy_text = f"'{name}' with binding '{binding['metadata']['name']}'"
-            find_parameters = partial(self._parameters, parameter_version, binding["spec"].get("paramRef"), write)
+            find_parameters = partial(
+                self._parameter_objects, parameter_version, binding["spec"].get("paramRef"), write
+            )
             try:
                 parameters = await self._objects.converted(find_parameters)
             except ConfigurationFailure as failure:
                 rejections += _rejections_of_failure(spec, policy_text, f"failed to configure binding: {failure}")
                 continue
-            denials = await self._evaluate(policy, parameters, write, sent, requested)
+            denials = await self._evaluate(policy, parameters, write, sent_version, requested_version)
             rejections += self._apply_actions(binding["spec"]["validationActions"], policy_text, denials)
         return rejections
 
@@ -185,23 +187,23 @@ class PolicyAdmission:
         policy: Object,
         parameters: Sequence[Object | None],
         write: AdmittedWrite,
-        sent: ServedVersion,
-        requested: ServedVersion,
+        sent_version: ServedVersion,
+        requested_version: ServedVersion,
     ) -> "list[Denial]":
         """The validations of a policy that a write fails, for each of the parameters of a binding.
 
-        The policy gets the objects in the version `sent`; `requested` is that of the request.
+        The policy gets the objects in the version `sent_version`; `requested_version` is that of the request.
         """
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
         new, old = await self._objects.converted(
-            lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
+            lambda: [sent_version.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
         is_namespace = write.resource.key == matching.NAMESPACES
         variables = {
             "object": new,
             "oldObject": old,
-            "request": admission_reviews.request_of(write, sent, requested, acting_user.current()),
+            "request": admission_reviews.request_of(write, sent_version, requested_version, acting_user.current()),
             "namespaceObject": None if is_namespace else matching.find_namespace(write, self._objects),
         }
         denials: list[Denial] = []
@@ -223,7 +225,7 @@ class PolicyAdmission:
         kind_text = f"{kind['apiVersion']}, Kind={kind['kind']}"
         raise ConfigurationFailure(f"failed to find resource referenced by paramKind: '{kind_text}'")
 
-    def _parameters(
+    def _parameter_objects(
         self, served: ServedVersion | None, reference: Object | None, write: AdmittedWrite
     ) -> list[Object | None]:
         """The parameter objects of a binding; a single None without parameters.
@@ -297,7 +299,7 @@ def _rejections_of_failure(spec: Object, policy_text: str, message: str) -> "lis
 def _rejection_error(write: AdmittedWrite, policy_text: str, denial: "Denial") -> StatusError:
     """The API error of a denied write; `policy_text` names policy and binding in the message."""
     message = f"ValidatingAdmissionPolicy {policy_text} denied request: {denial.message}"
-    error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
+    error = api_errors.forbidden(write.resource, write.name, message, cause=Cause(reason="", message=message))
     return StatusError(
         error.message,
         code=_CODE_BY_REASON.get(denial.reason, 422),

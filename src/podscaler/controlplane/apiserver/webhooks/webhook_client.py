@@ -2,7 +2,7 @@
 
 `webhook_admission` and `conversion_webhooks` call `WebhookClient.post`, and `parse_review` for the response. A Service
 is reached at a ready endpoint, and its certificate must be for NAME.NAMESPACE.svc. This API server itself is never
-called: it could wait for itself for ever.
+called: it could wait for itself for ever. Another kind of clientConfig: a case in `_target` and in `_choose_address`.
 
 Source: kube-apiserver's webhook clients and their errors.
 """
