@@ -213,10 +213,12 @@ class Controllers:
 
     def _optional_factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
         """The factories of controllers that need a part of `ClusterFacts` that may be None, as far as it is there."""
-        facts, factories = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
+        facts = self._facts
+        factories: dict[str, Callable[[], Reconciler[Any]]] = {}
         if facts.issue_for_secret is not None:
-            create = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
-            factories[TokenSecrets.name] = partial(create, self._registry)
+            factories[TokenSecrets.name] = partial(
+                TokenSecrets, self._registry, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate
+            )
         if facts.signer is not None:
             factories[CertificateSigning.name] = partial(CertificateSigning, self._registry, self._clock, facts.signer)
         if facts.front_authority is not None:

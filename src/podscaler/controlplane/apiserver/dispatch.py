@@ -184,7 +184,8 @@ class Dispatcher:
         if path.startswith("//"):  # as by kube-apiserver: authorized, but served by no handler
             return responses.NOT_FOUND_PAGE
         group_version = request_paths.group_version(path) if target is None else (target.group, target.version)
-        if group_version is not None and (remote := self._server.remote_of(*group_version)) is not None:
+        remote = self._server.remote_of(*group_version) if group_version is not None else None
+        if remote is not None:
             return await self._proxy_to_remote(ProxiedRequest(context.http, path, query, user, attributes), remote)
         if target is None:
             return await self._non_resource.respond(context.http, path, context.query)

@@ -182,7 +182,7 @@ class Objects:
         def create(transaction: Transaction) -> Entry:
             if kind.strategy.convert is None:
                 return self._writer.create(transaction, kind, obj, author, uid)
-            new = remote_admission.copied(obj)
+            new = entries.deep_copy(obj)
             try:
                 return self._writer.create(transaction, kind, new, author, uid)
             finally:  # the next attempt has the same generated name
@@ -267,7 +267,7 @@ class Objects:
                 change.replaced = stored
             old = self._writer.decode_for_hooks(kind, stored)
             own_copy = self._writer.decode_for_hooks(kind, stored)  # `change` may change its argument
-            new = remote_admission.copied(change(own_copy))
+            new = entries.deep_copy(change(own_copy))
             if not options.subresource:  # of subresources the plugins run in the write only
                 self._writer.admit(kind, new, old)
             return old, new
@@ -352,7 +352,7 @@ class Objects:
         def changed(stored: Entry) -> tuple[Object, Object]:
             obj = self._writer.decode_for_hooks(kind, stored)
             old = scale_field_managers.scale_with_managers(self.field_managers, kind, obj)
-            return old, change(remote_admission.copied(old))
+            return old, change(entries.deep_copy(old))
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))

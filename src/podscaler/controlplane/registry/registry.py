@@ -18,13 +18,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
-
 from podscaler.api.resource.resources import Resource
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.entries import Entry, deep_copy
 from podscaler.controlplane.storage.options import (
     LATEST,
     Author,
@@ -169,7 +167,7 @@ class Registry:
     async def create(self, resource: str, obj: Object) -> Object:
         """Create a copy of `obj` (with metadata.namespace if namespaced). Raises StatusError 404, 409, 422."""
         await self._write_limiter.acquire()
-        new = _deep_copy(obj)
+        new = deep_copy(obj)
         _set_defaults(self._objects.resource(resource), new)
         with acting_user.as_user(users.SYSTEM):
             return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
@@ -191,7 +189,7 @@ class Registry:
         }
 
         def change(_stored: Object) -> Object:
-            new = _deep_copy(unmanaged)
+            new = deep_copy(unmanaged)
             if subresource != "status":
                 _set_defaults(kind, new)
             return new
@@ -311,12 +309,6 @@ async def _object_events(subscription: Subscription, views: Views) -> AsyncItera
             yield ObjectEvent(event.type, views.of(event.entry))
             if number % EVENTS_PER_ITERATION == 0:
                 await asyncio.sleep(0)  # let other tasks run
-
-
-def _deep_copy(obj: Object) -> Object:
-    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
-    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
-    return copy
 
 
 def _set_defaults(kind: Resource, obj: Object) -> None:

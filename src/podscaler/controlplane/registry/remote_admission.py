@@ -12,16 +12,14 @@ Source: kube-apiserver calls mutating admission before, and validating admission
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
-
-import msgspec
+from typing import Literal, Protocol
 
 from podscaler.api.machinery.field import invalid, invalid_object, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import object_preparation
-from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.entries import Entry, deep_copy
 
 ATTEMPTS_MAX = 10
 """How often an update is tried: it starts again if the object was changed meanwhile."""
@@ -153,7 +151,7 @@ async def admitted_create(
     """
     new = await admission.mutate(write) or {}
     object_preparation.set_namespace(new, write.namespace)
-    preview = (await create(copied(new), "", True)).decode()  # a dry run
+    preview = (await create(deep_copy(new), "", True)).decode()  # a dry run
     metadata = preview["metadata"]
     await admission.validate(replace(write, new=preview, name=metadata["name"]))
     named = {**new, "metadata": {**new["metadata"], "name": metadata["name"]}}
@@ -168,12 +166,12 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
     for attempt in range(1, ATTEMPTS_MAX + 1):
         stored = steps.read()
         old, changed = await steps.change(stored)
-        new = await admission.mutate(replace(write, new=changed, old=copied(old))) or {}
+        new = await admission.mutate(replace(write, new=changed, old=deep_copy(old))) or {}
         if write.subresource != "scale":  # whose metadata are read for the name and the version alone
             object_preparation.set_namespace(new, write.namespace)
             _check_named(new, write.resource)
         try:
-            entry, preview = await steps.store(copied(new), stored.revision, True)
+            entry, preview = await steps.store(deep_copy(new), stored.revision, True)
             await admission.validate(replace(write, new=preview, old=old))
             return entry if write.is_dry else (await steps.store(new, stored.revision, False))[0]
         except StatusError as error:  # a conflict is repeated, unless the client's precondition caused it
@@ -204,8 +202,3 @@ async def admit_connection(
         )
         await admission.mutate(write)
         await admission.validate(write)
-
-
-def copied(obj: Any) -> Any:
-    """A deep copy of JSON-ready data."""
-    return msgspec.json.decode(msgspec.json.encode(obj))

@@ -5,7 +5,8 @@
 needs a higher `FORMAT`, an entry in `_MIGRATIONS` and a test that starts with a file of the previous format.
 
 The table `versions` has a row for each version of an object; `body` is NULL for a deletion. The table `state` has one
-row; its column `floor` is the compacted revision.
+row; its column `floor` is the compacted revision. A new column of `versions` changes `Row`, `SELECT_ROWS`, the INSERT
+of `journal` and of `backup`, and the queries of `salvage`.
 """
 
 import itertools
@@ -315,11 +316,11 @@ def _copy_suffixes() -> Iterator[str]:
 
 def _has_same_content(copy: Path, database: sqlite3.Connection) -> bool:
     """Whether a file has the format, state and rows of `database`. Raises sqlite3.Error for `database` only."""
-    return all(
-        row == copied
-        for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision")
-        for row, copied in itertools.zip_longest(database.execute(query), _rows_of_copy(copy, query))
-    )
+    for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision"):
+        row_pairs = itertools.zip_longest(database.execute(query), _rows_of_copy(copy, query))
+        if any(row != copied_row for row, copied_row in row_pairs):
+            return False
+    return True
 
 
 def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:

@@ -57,6 +57,7 @@ class _Head(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _NO_LABELS: Mapping[str, str] = {}
@@ -139,6 +140,12 @@ def _shared_uids(uids: tuple[str, ...]) -> tuple[str, ...]:
 def key_of(namespace: str, name: str) -> str:
     """The key of an object within its resource: `namespace/name`, or `name` for cluster-scoped kinds."""
     return f"{namespace}/{name}" if namespace else name
+
+
+def deep_copy(obj: Object) -> Object:
+    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
+    copy: Object = _decode(_encode(obj))
+    return copy
 
 
 def from_object(resource: str, obj: Object, revision: int) -> Entry:

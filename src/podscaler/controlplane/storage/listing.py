@@ -3,7 +3,7 @@
 `registry.objects` calls `get_page` and, as `storage.watching` does, `parse_revision`. A page at an older revision is
 the current table with the later events of the change log undone, so all pages of one list are consistent, as long as
 the log reaches back to its revision. A continue token is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the
-list, "start": first key of the next page}.
+list, "start": first key of the next page}: a new field goes into `_encode_token` and `_parse_token`.
 
 Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """

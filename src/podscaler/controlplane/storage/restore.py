@@ -76,7 +76,7 @@ def _replace_cluster(
             "cluster aside."
         )
     restored_path = directory / f"{data_directory.DATABASE}.restored"
-    restored_marker = ClusterMarker("", 0)
+    restored_marker = ClusterMarker("", 0)  # set when the copy is converted
 
     def convert(copy: sqlite3.Connection) -> None:
         nonlocal restored_marker

@@ -96,7 +96,7 @@ class _PageReader:
             return
         high = self._read_window(low, _ABOVE_ALL_REVISIONS, _DESCENDING_QUERY)
         if high is None or high == _ABOVE_ALL_REVISIONS:  # nothing was read from the upper end either
-            high = max(newest_revision or 2 * low, low + 1) + 1  # unknown: assumes that half of the revisions is lost
+            high = max(newest_revision or 2 * low, low + 1) + 1  # unknown: at most as many as were read are assumed
         if high - low <= 1:
             self.lost_ranges.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
         self._step_through(low, high)

@@ -14,7 +14,7 @@ space refills the reserve first.
 
 An API error, or a write that changes nothing, may be based on uncommitted changes: its caller also waits until those
 are durable. If a commit fails, all uncommitted writes fail, and the state is that of the last commit. An exception of a
-listener is logged and fails neither the write nor other listeners.
+listener is logged and fails neither the write nor other listeners. What is to follow each commit is a listener.
 """
 
 import asyncio

@@ -75,7 +75,7 @@ class Transaction:
         if self.is_dry:
             return entries.from_object(resource, obj, previous.revision if previous else 0)
         entry = entries.from_object(resource, obj, self._next_revision())
-        if previous is not None and previous.uid == entry.uid:  # else it has another uid to keep
+        if previous is not None and previous.uid == entry.uid:  # else a new object of that name
             entry.share_strings(previous)
         self.events.append(StoreEvent(entry.revision, self.now_ns, entry, previous))
         return entry

@@ -5,6 +5,8 @@ subscription is a position in the shared change log without a queue of its own: 
 subscriptions. So no event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that
 falls behind the log ends with StatusError 410 without slowing others down.
 
+What a watcher gets of a change is decided in `_entry_event`.
+
 Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl.
 """
 

@@ -60,8 +60,9 @@ class DiscoveryDocuments:
     @property
     def generation(self) -> tuple[int, ...]:
         """A value that changes whenever the documents do."""
-        metrics = self._metrics.generation if self._metrics is not None else 0
-        return self._routes.generation, metrics, *(self._aggregation.generation if self._aggregation else ())
+        metrics_generation = self._metrics.generation if self._metrics is not None else 0
+        aggregation_generation = self._aggregation.generation if self._aggregation is not None else ()
+        return (self._routes.generation, metrics_generation, *aggregation_generation)
 
     @property
     def groups(self) -> list[str]:

@@ -123,8 +123,8 @@ def error_form(accept: str) -> Form:
     """
     for clause in _parse_accept(accept):
         shape = clause.parameters.get("as", "")
-        is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
-        if clause.media_type in _ENCODINGS and not is_transformed:
+        accepted_shapes = {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else {""}
+        if clause.media_type in _ENCODINGS and shape in accepted_shapes:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
             break

@@ -50,7 +50,7 @@ class SPDYStream:
         self._session = session
         self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
-        self._has_news = asyncio.Event()
+        self._readable = asyncio.Event()
         self._has_room = asyncio.Event()
         self._was_reset = asyncio.Event()
         self._client_ended = False
@@ -66,8 +66,8 @@ class SPDYStream:
                 self._has_room.set()
             if self._client_ended or self._was_reset.is_set():
                 return
-            self._has_news.clear()
-            await self._has_news.wait()
+            self._readable.clear()
+            await self._readable.wait()
 
     async def write(self, data: bytes) -> None:
         """Send `data` to the client. Raises StreamReset."""
@@ -101,7 +101,7 @@ class SPDYStream:
             self._unread.append(frame.data)
             self._unread_bytes += len(frame.data)
         self._client_ended = frame.is_last
-        self._has_news.set()
+        self._readable.set()
         self._remove_if_ended()
         while self._unread_bytes >= UNREAD_MAX_BYTES and not self._was_reset.is_set():
             self._has_room.clear()
@@ -112,7 +112,7 @@ class SPDYStream:
         self._was_reset.set()
         self._unread.clear()
         self._unread_bytes = 0
-        self._has_news.set()
+        self._readable.set()
         self._has_room.set()
         self._session.remove(self.stream_id)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from podscaler.api.kinds.policy import admission_policy
 from podscaler.api.machinery import selectors
 from podscaler.api.resource import api_errors
-from podscaler.api.resource.resources import Object, Resource
+from podscaler.api.resource.resources import Object
 from podscaler.base.errors import Cause, StatusError
 from podscaler.controlplane.apiserver.webhooks import admission_reviews, matching
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
@@ -218,10 +218,10 @@ class PolicyAdmission:
         """
         if kind is None:
             return None
-        for resource in self._objects.resources:
-            for version in resource.versions if resource.kind == kind["kind"] else ():
-                if _api_version(resource, version.version) == kind["apiVersion"]:
-                    return ServedVersion(resource, version)
+        resources = [resource for resource in self._objects.resources if resource.kind == kind["kind"]]
+        for served in (ServedVersion(resource, version) for resource in resources for version in resource.versions):
+            if served.api_version == kind["apiVersion"]:
+                return served
         kind_text = f"{kind['apiVersion']}, Kind={kind['kind']}"
         raise ConfigurationFailure(f"failed to find resource referenced by paramKind: '{kind_text}'")
 
@@ -254,10 +254,6 @@ class PolicyAdmission:
         if not parameters and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
         return parameters
-
-
-def _api_version(resource: Resource, version: str) -> str:
-    return f"{resource.group}/{version}" if resource.group else version
 
 
 def _is_referenced(obj: Object, reference: Object) -> bool:

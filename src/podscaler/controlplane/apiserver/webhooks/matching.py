@@ -15,7 +15,8 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, AdmittedWrite, copied
+from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, AdmittedWrite
+from podscaler.controlplane.storage.entries import deep_copy
 
 NAMESPACES = "namespaces"
 OPTIONS_KINDS = {
@@ -53,7 +54,7 @@ class ServedVersion:
         """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
         if obj is None or subresource in _UNCONVERTED:
             return obj
-        source = copied(obj) if self.resource.is_custom else obj  # custom resources are converted in place
+        source = deep_copy(obj) if self.resource.is_custom else obj  # custom resources are converted in place
         at_version = self.version.from_storage(source)
         other_members = {name: member for name, member in at_version.items() if name not in ("kind", "apiVersion")}
         return {"kind": self.resource.kind, "apiVersion": self.api_version, **other_members}
@@ -138,7 +139,7 @@ def _covers(pattern: str, resource: str, subresource: str) -> bool:
 
 def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> bool:
     """Whether the selectors of namespaces and objects select a write."""
-    if not webhook.namespaces.matches(_namespace_labels(write, objects)) and _has_namespace(write):
+    if _has_namespace(write) and not webhook.namespaces.matches(_namespace_labels(write, objects)):
         return False
     return any(
         webhook.labels.matches((obj.get("metadata") or {}).get("labels") or {})
