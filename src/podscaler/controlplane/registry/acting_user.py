@@ -2,7 +2,7 @@
 
 `apiserver.auth_filter` sets it for each request, `registry.Registry` for each write of a controller or of the node; the
 admission plugins (`admission.rbac_escalation`, `admission.certificate_admission`) and the reviews for webhooks and
-policies read it. There is no default: a write by which a plugin reads it without a user is refused.
+policies read it. There is no default: without a user, reading it is an error 403.
 """
 
 from collections.abc import Iterator

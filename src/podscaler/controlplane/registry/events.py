@@ -3,13 +3,14 @@
 Events go through a bounded buffer (new ones are dropped when it is full) to one writer task per recorder, which runs
 only while there are events to write. A repeated event increases the count of the stored one. An event that the registry
 refuses is logged and dropped. Controllers and `controlplane.kubelet` call `EventRecorder.event`; `kubelet.node_agent`
-calls `flush` at its end. A new field of Events goes into `podscaler.event_correlation.core_event`.
+calls `flush` when it stops. A new field of Events goes into `podscaler.event_correlation.core_event`.
 """
 
 import asyncio
 import logging
 import random
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from podscaler.base.clock import Clock
@@ -21,10 +22,15 @@ BUFFERED_EVENTS: Final = 5000
 BATCH_EVENTS: Final = 64
 """How many events are written concurrently, so that they share a commit."""
 
-_IS_NEW_KEY: Final = " new"
-"""A temporary key of an Event in a batch: whether it is to be created (True) or updated; removed before the write."""
-
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchedEvent:
+    """An Event to write, and whether it is to be created, not updated."""
+
+    event: Object
+    is_new: bool
 
 
 class EventRecorder:
@@ -83,32 +89,33 @@ class EventRecorder:
         """Write the buffered events in batches; similar events of a batch become one."""
         while self._buffer:
             self._has_dropped = False
-            batch: dict[str, Object] = {}
+            batch: dict[str, _BatchedEvent] = {}
             for _ in range(min(len(self._buffer), BATCH_EVENTS)):
                 self._correlate(batch, *self._buffer.popleft())
-            await asyncio.gather(*(self._write_or_log(event) for event in batch.values()))
+            await asyncio.gather(*(self._write_or_log(batched) for batched in batch.values()))
 
-    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, recorded: EventDraft) -> None:
+    def _correlate(self, batch: dict[str, _BatchedEvent], obj: Object, field_path: str, recorded: EventDraft) -> None:
         """Add the recorded event to the batch, unless the correlator drops it; a repetition replaces it there."""
         correlated = self._correlator.correlate(recorded)
         if correlated is None:
             return
-        event = self._event_object(obj, field_path, correlated)
-        event[_IS_NEW_KEY] = correlated.count == 1 or batch.get(correlated.name, {}).get(_IS_NEW_KEY, False)
-        batch[correlated.name] = event
+        earlier = batch.get(correlated.name)
+        is_new = correlated.count == 1 or (earlier is not None and earlier.is_new)
+        batch[correlated.name] = _BatchedEvent(self._event_object(obj, field_path, correlated), is_new)
 
-    async def _write_or_log(self, event: Object) -> None:
+    async def _write_or_log(self, batched: _BatchedEvent) -> None:
         """Write an Event; a refused one is logged and dropped."""
+        event = batched.event
         try:
-            await self._create_or_update(event)
+            await self._create_or_update(event, is_new=batched.is_new)
         except StatusError as error:
             name = event["involvedObject"]["name"]
             _log.info("event %s of %s was not written: %s", event["reason"], name, error.message)
 
-    async def _create_or_update(self, event: Object) -> None:
+    async def _create_or_update(self, event: Object, *, is_new: bool) -> None:
         """Create a new Event or update a stored one; if that was deleted meanwhile, it is created again."""
         metadata = event["metadata"]
-        if not event.pop(_IS_NEW_KEY):
+        if not is_new:
             try:
                 await self._registry.mutate(
                     "events", metadata["namespace"], metadata["name"], lambda old: _update_repeated(old, event)

@@ -99,12 +99,12 @@ class FieldManagers:
         Raises ConversionNeeded.
         """
         kind = self.kind(resource)
-        stored = str(obj["apiVersion"])
-        version = author.api_version or stored
+        stored_version = str(obj["apiVersion"])
+        version = author.api_version or stored_version
         sent_entries = obj["metadata"].get("managedFields")
-        new = _stored_form(self._find_version(resource, stored), obj)
-        if version != stored:
-            new = kind.versions.convert(new, stored, version)
+        new = _stored_form(self._find_version(resource, stored_version), obj)
+        if version != stored_version:
+            new = kind.versions.convert(new, stored_version, version)
         return managed_kinds.entries_after_create(
             kind, new, sent_entries, kind.writer(author.manager, version, rfc3339(now_ns))
         )
@@ -127,11 +127,9 @@ class FieldManagers:
         else:
             sent_entries = None if update.subresource else update.sent_entries  # as upstream, which ignores them there
             base_entries = managed_kinds.entries_before_update(update.stored_entries, sent_entries) or []
-            is_unaffected = not base_entries or (  # untracked, or nothing was changed
-                is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
-            )
+            is_unaffected = is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
             entries = base_entries
-            if not is_unaffected:
+            if base_entries and not is_unaffected:
                 entries = self._entries_after_update_or_stored(resource, update, base_entries, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 

@@ -174,7 +174,7 @@ class Objects:
         kind = self._resources[resource]
         if self.admission.selects(kind, "CREATE", ""):
             return await self._create_admitted(kind, obj, author, dry_run)
-        return await self._create(kind, author, obj, "", dry_run)
+        return await self._create(kind, author, obj, uid="", dry_run=dry_run)
 
     async def _create(self, kind: Resource, author: Author | None, obj: Object, uid: str, dry_run: bool) -> Entry:
         """Create an object in a transaction, which is repeated after the objects are converted by a webhook."""
@@ -311,13 +311,18 @@ class Objects:
         await self.admission.validate(write)
 
     async def delete_collection(
-        self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
+        self,
+        resource: str,
+        namespace: str,
+        *,
+        list_options: ListOptions = LATEST,
+        options: DeleteOptions = PLAIN_DELETE,
     ) -> ListPage:
-        """Delete the objects that `which` selects, in batches that are no single transaction.
+        """Delete the objects that `list_options` selects, in batches that are no single transaction.
 
         Returns them in their state before. Raises as `list` and `delete`.
         """
-        page = self.list(resource, namespace, options=which)
+        page = self.list(resource, namespace, options=list_options)
         deletion.check_options(options)
         if self.admission.selects(self._resources[resource], "DELETE", ""):
             for entry in page.entries:

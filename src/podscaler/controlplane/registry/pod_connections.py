@@ -122,10 +122,10 @@ class NodeEndpoint:
     Attributes:
         node_name: the name of the Node.
         host, port: where it listens.
-        client_tls: makes the TLS settings of the API server as its client. Blocks. Raises UsageError.
+        make_client_tls: makes the TLS settings of the API server as its client. Blocks. Raises UsageError.
     """
 
     node_name: str
     host: str
     port: int
-    client_tls: Callable[[], ssl.SSLContext]
+    make_client_tls: Callable[[], ssl.SSLContext]

@@ -81,13 +81,13 @@ def credential_files(database: sqlite3.Connection) -> dict[str, bytes]:
 def _write_intact(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     """Back up an intact database with the credentials. Raises UsageError if it is damaged, sqlite3.Error, OSError."""
 
-    def complete(copy: sqlite3.Connection) -> None:
+    def check_and_add_files(copy: sqlite3.Connection) -> None:
         damage = database_file.find_damage(copy)
         if damage:
             raise UsageError(database_file.damaged_message(directory / data_directory.DATABASE, damage))
         _add_credential_files(copy, directory)
 
-    database_file.write_private_copy(database, path, complete)
+    database_file.write_private_copy(database, path, check_and_add_files)
     with closing(database_file.open_to_read(path)) as copy:
         return summarize(copy, path)
 
@@ -102,7 +102,7 @@ def _write_salvaged(database: sqlite3.Connection, directory: Path, path: Path) -
     newest_readable = max((row.revision for row in salvaged.rows), default=1)  # 1 is the revision of an empty cluster
     revision = max(newest_readable, known_state.revision)
 
-    def complete(copy: sqlite3.Connection) -> None:
+    def fill_copy(copy: sqlite3.Connection) -> None:
         database_file.create_tables(copy, known_state.cluster)
         copy.execute("BEGIN")
         copy.executemany(
@@ -114,7 +114,7 @@ def _write_salvaged(database: sqlite3.Connection, directory: Path, path: Path) -
         _add_credential_files(copy, directory)
 
     with closing(sqlite3.connect(":memory:")) as empty_database:
-        database_file.write_private_copy(empty_database, path, complete)
+        database_file.write_private_copy(empty_database, path, fill_copy)
     return BackupSummary(len(salvaged.rows), revision, salvaged.lost)
 
 

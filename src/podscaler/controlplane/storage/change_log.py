@@ -195,4 +195,5 @@ class EventLog:
 
 
 def _superseded_bytes(event: StoreEvent) -> int:
+    """The size of the old version, 0 for a new object."""
     return len(event.previous.body) if event.previous else 0

@@ -208,11 +208,11 @@ def read_state(database: sqlite3.Connection, path: Path) -> State:
 
 
 def write_private_copy(
-    database: sqlite3.Connection, path: Path, complete: Callable[[sqlite3.Connection], None] = lambda _: None
+    database: sqlite3.Connection, path: Path, change_copy: Callable[[sqlite3.Connection], None] = lambda _: None
 ) -> None:
     """Copy the database atomically to `path` (mode 0600), replacing an existing file.
 
-    `complete` may change the copy before it is renamed. Raises OSError, sqlite3.Error.
+    `change_copy` may change the copy before it is renamed. Raises OSError, sqlite3.Error.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -220,7 +220,7 @@ def write_private_copy(
         with closing(sqlite3.connect(temporary, isolation_level=None)) as copy:
             database.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-            complete(copy)
+            change_copy(copy)
         data_directory.sync(temporary)
         temporary.replace(path)
         data_directory.sync(path.parent)

@@ -74,10 +74,7 @@ class Journal:
             yield Row(*row)
 
     def commit(self, rows: Sequence[Row], obsolete: Sequence[int], bounds: Bounds) -> None:
-        """Add `rows`, delete the `obsolete` revisions and set the bounds atomically; returns once synced to disk.
-
-        `bounds` become the row of the table `state`.
-        """
+        """Add `rows`, delete the `obsolete` revisions and set the bounds atomically; returns once synced to disk."""
         execute = self._database.execute
         execute("BEGIN IMMEDIATE")
         try:

@@ -192,14 +192,14 @@ def _select_first(entries: list[Entry], selection: SelectionPredicate, limit: in
 def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
     """The entries of the namespace at `revision`, in key order, before selectors are applied."""
     resource_key = selection.resource.storage_key
-    current = store.table(resource_key).select(selection.namespace)
+    current_entries = store.table(resource_key).select(selection.namespace)
     versions_at_revision: dict[str, Entry | None] = {}  # of objects changed since; None for one created since
     for event in store.log.after(resource_key, revision):
         if selection.is_in_namespace(event.subject):  # `setdefault`: the first change since has the version wanted
             versions_at_revision.setdefault(event.subject.key, event.previous)
     if not versions_at_revision:
-        return current
-    entries = [entry for entry in current if entry.key not in versions_at_revision]
+        return current_entries
+    entries = [entry for entry in current_entries if entry.key not in versions_at_revision]
     entries += [entry for entry in versions_at_revision.values() if entry is not None]
     return sorted(entries, key=lambda entry: entry.key)
 
@@ -258,6 +258,7 @@ def _json_type(json_value: Any) -> str:
 
 
 def _invalid_token(reason: str) -> StatusError:
+    """400 for a continue token."""
     return api_errors.bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 

@@ -106,21 +106,21 @@ class _PageReader:
 
     def _step_through(self, low: int, high: int) -> None:
         """Probe revisions at doubling distances from the last readable one, as their density is unknown."""
-        step, unread = 1, low
+        step, window_low = 1, low
         while low + step < high and self._probes_left > 0:
             revision = low + step
             if not self._probe_page(revision):  # another damaged page: the window before it is halved later
-                self._add_window(unread, revision)
-                unread, step = revision, 2 * step
+                self._add_window(window_low, revision)
+                window_low, step = revision, 2 * step
                 continue
             # a readable page: read from it in both directions, up to the next damaged pages
-            self._add_window(unread, self._read_window(unread, revision, _DESCENDING_QUERY))
+            self._add_window(window_low, self._read_window(window_low, revision, _DESCENDING_QUERY))
             end = self._read_window(revision, high, _ASCENDING_QUERY)
             if end is None:
                 return
-            unread = end
+            window_low = end
             low, step = (end, 1) if end > revision else (low, 2 * step)
-        self._add_window(unread, high)
+        self._add_window(window_low, high)
 
     def _halve(self, low: int, high: int) -> None:
         """Probe the middle of a window, and add the windows around the pages that are then still unread."""

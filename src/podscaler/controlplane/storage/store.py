@@ -125,7 +125,7 @@ class Store:
         self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
         self._pending: _Batch | None = None
         self._committing: _Batch | None = None
-        self._flusher: asyncio.Task[None] | None = None
+        self._commit_task: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[StoreEvent]], None]] = []
         self._is_closed = False
         self._is_disk_short = journal.is_short
@@ -225,8 +225,8 @@ class Store:
         """The batch that is committed next, created if necessary; a task that commits it runs then."""
         if self._pending is None:
             self._pending = _Batch()
-        if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        if self._commit_task is None:
+            self._commit_task = asyncio.get_running_loop().create_task(self._commit_batches())
         return self._pending
 
     async def _wait_for_commit(self) -> None:
@@ -235,7 +235,7 @@ class Store:
         if batch is not None:
             await asyncio.shield(batch.done)
 
-    async def _flush(self) -> None:
+    async def _commit_batches(self) -> None:
         """Commit pending batches until there is none; a failure fails all uncommitted writes."""
         try:
             while self._pending is not None:
@@ -261,10 +261,10 @@ class Store:
             self._fail_uncommitted(api_errors.internal_error("the store stopped writing"))
             raise
         finally:
-            self._flusher = None
+            self._commit_task = None
 
     async def _recover(self) -> None:
-        """Try to recover disk space by an empty commit (`_flush`), at most every RECOVERY_INTERVAL_S."""
+        """Try to recover disk space by an empty commit (`_commit_batches`), at most every RECOVERY_INTERVAL_S."""
         now_s = self._clock.monotonic_s()
         if now_s < self._next_recovery_s:
             return
@@ -343,7 +343,7 @@ class Store:
     def _load(self) -> None:
         """Fill the tables and the change log from the rows of the journal. Raises UsageError, sqlite3.Error."""
         versions: dict[int, Entry] = {}
-        current: dict[tuple[str, str], Entry] = {}
+        current_entries: dict[tuple[str, str], Entry] = {}
         for row in self._journal.rows():
             previous = versions.get(row.previous)
             entry = self._entry_of(row)
@@ -357,11 +357,11 @@ class Store:
             if entry is not None:
                 if previous is not None:
                     entry.share_strings(previous)
-                versions[row.revision] = current[entry.resource, entry.key] = entry
+                versions[row.revision] = current_entries[entry.resource, entry.key] = entry
             elif previous is not None:
-                del current[previous.resource, previous.key]
+                del current_entries[previous.resource, previous.key]
         tables: dict[str, list[Entry]] = {}
-        for entry in current.values():
+        for entry in current_entries.values():
             tables.setdefault(entry.resource, []).append(entry)
         for resource, entries in tables.items():
             self.table(resource).fill(entries)

@@ -35,7 +35,7 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
     deletion = await server.objects.delete(request.resource_key, path.namespace, path.name, options=options)
     if deletion.gone and not request.served.resource.returns_deleted_object:
         return await responses.encode_object(_success_status(request, deletion.entry), request.form)
-    return await object_responses.one(server, request, deletion.entry)
+    return await object_responses.object_response(server, request, deletion.entry)
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -50,11 +50,11 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, message)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     deleted = await server.objects.delete_collection(
-        request.resource_key, request.path.namespace, which=selectors, options=options
+        request.resource_key, request.path.namespace, list_options=selectors, options=options
     )
     if deleted.entries:
         _warn_about_orphans(request, options)
-    return await object_responses.page(server, request, deleted)
+    return await object_responses.list_response(server, request, deleted)
 
 
 async def _receive_options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:

@@ -127,6 +127,7 @@ class Patcher:
             decoded = kind.decode(patched)
         except DecodeError as error:
             raise self._invalid_result_error(patched, str(error), obj) from None
+        # upstream decodes the result of a strategic merge by a converter that sorts them
         decoding_problems = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
         problems = (*self.patch.problems, *decoding_problems)
         if problems and self.validation == "Strict":
@@ -194,7 +195,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
     entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched)
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
 async def _respond_to_apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -221,7 +222,7 @@ async def _respond_to_apply(server: ServerContext, request: ResourceRequest) -> 
     update = UpdateOptions(path.subresource, dry_run=apply_request.options.dry_run, author=None)
     entry, is_new = await server.objects.apply(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched or None)
-    return await object_responses.one(server, request, entry, status=201 if is_new else 200)
+    return await object_responses.object_response(server, request, entry, status=201 if is_new else 200)
 
 
 def _check_created_by_apply(server: ServerContext, request: ResourceRequest, obj: Object) -> None:

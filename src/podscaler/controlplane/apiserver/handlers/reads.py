@@ -31,14 +31,14 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
         await object_responses.convert_by_webhook(server, request, [entry])
     except StatusError as error:
         raise api_errors.undecodable(request.served.resource, entry.key, entry.revision, error.message) from error
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
 async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 500, 504."""
     options = query_options.list_options(request.query)
     page = server.objects.list(request.resource_key, request.path.namespace, options=options)
-    return await object_responses.page(server, request, page)
+    return await object_responses.list_response(server, request, page)
 
 
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -47,7 +47,7 @@ async def get_computed(server: ServerContext, request: ResourceRequest) -> Encod
     computed = _get_provider(server, request).get(path.namespace, path.name)
     if computed is None:
         raise api_errors.not_found(request.served.resource, path.name)
-    return await object_responses.one(server, request, _computed_entry(request, computed))
+    return await object_responses.object_response(server, request, _computed_entry(request, computed))
 
 
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -60,7 +60,7 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
     selection = selection_predicate.selection(request.served.resource, namespace, options)
     computed = [_computed_entry(request, obj) for obj in _get_provider(server, request).list(namespace)]
     selected = sorted((entry for entry in computed if selection.matches(entry)), key=lambda entry: entry.key)
-    return await object_responses.page(server, request, ListPage(selected, revision=0))
+    return await object_responses.list_response(server, request, ListPage(selected, revision=0))
 
 
 def _get_provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:

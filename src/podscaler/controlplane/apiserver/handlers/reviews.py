@@ -57,7 +57,7 @@ class Review:
     @property
     def endpoint(self) -> CreateOnly:
         """The resource as OpenAPI documents describe it."""
-        return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, self.namespaced)
+        return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, namespaced=self.namespaced)
 
     @property
     def singular(self) -> str:

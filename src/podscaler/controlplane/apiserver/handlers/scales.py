@@ -133,4 +133,4 @@ def _check_custom_unchanged(live: Object, applied_scale: Object) -> None:
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
     """The response with a Scale, in the negotiated form."""
-    return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)
+    return await object_responses.unstored_object_response(server, request, scale, scale_mappings.PRINTER)

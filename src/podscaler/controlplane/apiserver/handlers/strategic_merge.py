@@ -232,6 +232,7 @@ def _is_directive(key: str) -> bool:
 
 
 def _bad_request(message: str) -> StatusError:
+    """400 with the given message."""
     return StatusError(message, code=400, reason="BadRequest")
 
 

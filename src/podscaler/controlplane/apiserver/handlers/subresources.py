@@ -138,4 +138,4 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
         return stored
 
     entry = await server.objects.update(request.resource_key, "", path.name, change, options=update)
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)

@@ -52,7 +52,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
 async def _create(
@@ -62,7 +62,7 @@ async def _create(
     author = request.author(options)
     entry = await server.objects.create(request.resource_key, new_object, dry_run=options.dry_run, author=author)
     request.warn(entry, None)
-    return await object_responses.one(server, request, entry, status=201)
+    return await object_responses.object_response(server, request, entry, status=201)
 
 
 def to_storage(version: Version, obj: Object) -> Object:

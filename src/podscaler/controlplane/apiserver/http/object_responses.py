@@ -1,7 +1,8 @@
-"""Builds responses with one object (`one`) or a page of a list (`page`), in the negotiated form (JSON, Table, ...).
+"""Builds responses with one object or with a page of a list, in the negotiated form (JSON, Table, ...).
 
 The handlers of reads, writes, scales and deletes call it, and `streaming.watch_streams` for rows and conversions.
-`response_encoder` has the JSON of each form. A new form: a branch in `one` and `_table_or_partial`, or in `page`.
+`response_encoder` has the JSON of each form. A new form: a branch in `object_response` and `_table_or_partial`, or in
+`list_response`.
 """
 
 import asyncio
@@ -26,7 +27,9 @@ _MESSAGES_PER_SLICE = 40
 Encoded = TypeVar("Encoded")
 
 
-async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
+async def object_response(
+    server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200
+) -> EncodedResponse:
     """A response with one object.
 
     Raises StatusError 406 for a form that only lists have, 400 for an unknown `includeObject`, 500 as
@@ -76,8 +79,8 @@ def _table_or_partial(
     return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
 
-async def page(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
-    """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
+async def list_response(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
+    """A response with a list. Raises as `object_response`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
     await convert_by_webhook(server, request, listed.entries)
     if request.form.shape == "table":
@@ -144,7 +147,7 @@ def _partial(request: ResourceRequest, body: bytes) -> bytes:
     return response_encoder.partial(body, request.form.meta_version, request.served.resource.hidden_annotations)
 
 
-async def plain_object(
+async def unstored_object_response(
     server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
     """A response with an object that is not stored as such, and needs no conversion (a Scale).

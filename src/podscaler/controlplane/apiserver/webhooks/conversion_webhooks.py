@@ -66,10 +66,10 @@ class ConversionWebhooks:
     async def _convert(self, needed: ConversionNeeded) -> list[Object]:
         """The converted objects, in their order. Raises InvalidConversion."""
         review = _review_of(needed)
-        config = needed.webhook["clientConfig"]
+        client_config = needed.webhook["clientConfig"]
         try:
-            authority = base64.b64decode(config.get("caBundle") or "").strip()
-            body = await self._client.post(config, authority, msgspec.json.encode(review), TIMEOUT_S)
+            authority = base64.b64decode(client_config.get("caBundle") or "").strip()
+            body = await self._client.post(client_config, authority, msgspec.json.encode(review), TIMEOUT_S)
         except (CallError, binascii.Error) as error:
             raise InvalidConversion(f"failed: {error}") from error
         converted_objects = _parse_response(body, review)
