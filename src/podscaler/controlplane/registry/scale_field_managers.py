@@ -64,9 +64,9 @@ def apply_scale_change(
     every error of `change`.
     """
     parent_entries = managing.take_entries(obj) or []
-    fields = field_managers.scale_fields(resource)
+    replica_fields = field_managers.scale_fields(resource)
     scale = scale_objects.scale_of(resource, obj)
-    live_entries = fields.of_scale(parent_entries)
+    live_entries = replica_fields.of_scale(parent_entries)
     managing.set_entries(scale, live_entries)
     new_scale = change(scale)
     _check_uid(resource, new_scale, obj)
@@ -77,7 +77,7 @@ def apply_scale_change(
     else:
         new_entries = _entries_after_update(scale, new_scale, live_entries, author)
     scale_objects.apply_scale(resource, obj, new_scale)
-    obj["metadata"]["managedFields"] = fields.of_parent(parent_entries, new_entries)
+    obj["metadata"]["managedFields"] = replica_fields.of_parent(parent_entries, new_entries)
     return obj
 
 

@@ -65,7 +65,7 @@ class Reserve:
         if not self.is_whole:
             target_bytes = min(target_bytes, max(0, available_bytes - self.size_bytes // 2))
         if allocated_bytes < target_bytes:
-            self.is_whole = _allocate(self._path, target_bytes) and self.is_whole
+            self.is_whole = _allocate_file(self._path, target_bytes) and self.is_whole
         return self.is_whole
 
     def _allocated_bytes(self) -> int:
@@ -81,7 +81,7 @@ class Reserve:
         return filesystem.f_bavail * filesystem.f_frsize
 
 
-def _allocate(path: Path, size_bytes: int) -> bool:
+def _allocate_file(path: Path, size_bytes: int) -> bool:
     """Allocate the file; returns False, with an empty file, if the disk is full. Raises OSError for other errors."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

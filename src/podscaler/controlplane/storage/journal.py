@@ -7,8 +7,8 @@ format, `data_directory` the folder, which is claimed while the journal is open.
 A row is one version of an object. It stays in the file while it is the newest version of its object, or while the
 change log contains its event or the event that replaced it. `store` decides which rows are obsolete.
 
-Some disk space is reserved (`disk_reserve`). While that reserve is not whole (`is_short`), a commit that frees space
-may use it (`make_room`), and freed space refills it first (`refill`).
+Some disk space is reserved (`disk_reserve`). While that reserve is not whole (`is_reserve_short`), a commit that frees
+space may use it (`make_room`), and freed space refills it first (`refill`).
 """
 
 import logging
@@ -59,7 +59,7 @@ class Journal:
         self._reserve = reserve
 
     @property
-    def is_short(self) -> bool:
+    def is_reserve_short(self) -> bool:
         """Whether the reserve is not whole."""
         return not self._reserve.is_whole
 

@@ -224,7 +224,7 @@ def _parse_token(token_base64: str) -> tuple[int, str]:
     token = {} if token is None else token  # Go decodes null to an empty struct
     _check_types(token)
     if token.get("v") != _CONTINUE_FORMAT:
-        raise _invalid_token(f"server does not recognize this encoded version {token.get('v', '')}")
+        raise _invalid_token(f"server does not recognize this encoded version {token.get('v') or ''}")
     revision, start_key = token.get("rv", 0), token.get("start", "")
     if not revision:
         raise _invalid_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")

@@ -84,12 +84,12 @@ def _replace_cluster(
 
     database_file.write_private_copy(source, restored_path, convert)
     data_directory.write_marker(directory, restored_marker)
-    aside = _move_aside(directory, existing) if existing else None
+    former_folder = _move_aside(directory, existing) if existing else None
     for name, content in files.items():
         secret_files.write(directory / name, content)
     restored_path.rename(directory / data_directory.DATABASE)
     data_directory.sync(directory)
-    return aside
+    return former_folder
 
 
 def _convert_copy(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
@@ -112,13 +112,13 @@ def _convert_copy(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | 
 def _move_aside(directory: Path, names: Iterable[str]) -> Path:
     """Move files into a new folder of the directory; returns the folder."""
     number = 1
-    while (aside := directory / f"before-restore-{number}").exists():
+    while (former_folder := directory / f"before-restore-{number}").exists():
         number += 1
     for name in names:
-        target = aside / name
+        target = former_folder / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         (directory / name).rename(target)
-    return aside
+    return former_folder
 
 
 def _present_marker(directory: Path) -> ClusterMarker | None:

@@ -122,13 +122,13 @@ class Store:
         self._obsolete: list[int] = []  # revisions whose rows the next commit deletes, in this order
         self._load()
         self._decided_revision = self.revision
-        self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
-        self._pending: _Batch | None = None
-        self._committing: _Batch | None = None
+        self._uncommitted_events: dict[tuple[str, str], StoreEvent] = {}
+        self._pending_batch: _Batch | None = None
+        self._committing_batch: _Batch | None = None
         self._commit_task: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[StoreEvent]], None]] = []
         self._is_closed = False
-        self._is_disk_short = journal.is_short
+        self._is_disk_short = journal.is_reserve_short
         self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
@@ -209,7 +209,7 @@ class Store:
 
     def _find_newest(self, resource: str, key: str) -> Entry | None:
         """The newest version, committed or not; None if there is no object."""
-        event = self._uncommitted.get((resource, key))
+        event = self._uncommitted_events.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
     def _accept(self, transaction: Transaction) -> None:
@@ -219,32 +219,32 @@ class Store:
         batch.transactions.append(transaction)
         for event in transaction.events:
             self._decided_revision = event.revision
-            self._uncommitted[event.subject.resource, event.subject.key] = event
+            self._uncommitted_events[event.subject.resource, event.subject.key] = event
 
     def _ensure_pending_batch(self) -> _Batch:
         """The batch that is committed next, created if necessary; a task that commits it runs then."""
-        if self._pending is None:
-            self._pending = _Batch()
+        if self._pending_batch is None:
+            self._pending_batch = _Batch()
         if self._commit_task is None:
             self._commit_task = asyncio.get_running_loop().create_task(self._commit_batches())
-        return self._pending
+        return self._pending_batch
 
     async def _wait_for_commit(self) -> None:
         """Return when everything decided so far is committed. Raises StatusError 500 if the commit fails."""
-        batch = self._pending or self._committing
+        batch = self._pending_batch or self._committing_batch
         if batch is not None:
             await asyncio.shield(batch.done)
 
     async def _commit_batches(self) -> None:
         """Commit pending batches until there is none; a failure fails all uncommitted writes."""
         try:
-            while self._pending is not None:
-                batch, self._pending = self._pending, None
-                self._committing = batch
+            while self._pending_batch is not None:
+                batch, self._pending_batch = self._pending_batch, None
+                self._committing_batch = batch
                 if self._is_disk_short:
                     await self._run(self._journal.make_room)
                 await self._commit(batch.events)
-                self._committing = None
+                self._committing_batch = None
                 try:
                     if self._is_disk_short:
                         await self._refill()
@@ -308,8 +308,8 @@ class Store:
             if event.previous is not None:
                 event.previous.view = None  # `registry.registry.Views` keeps it for current versions
             self.log.append(event)
-            if self._uncommitted.get((subject.resource, subject.key)) is event:
-                del self._uncommitted[subject.resource, subject.key]
+            if self._uncommitted_events.get((subject.resource, subject.key)) is event:
+                del self._uncommitted_events[subject.resource, subject.key]
             self.revision = event.revision
         self._obsolete += self.log.trim(self._clock.now_ns())
         if events:
@@ -325,9 +325,9 @@ class Store:
 
     def _fail_uncommitted(self, error: StatusError) -> None:
         """Discard all uncommitted writes, as they may be based on the failed ones."""
-        failed_batches = [batch for batch in (self._committing, self._pending) if batch is not None]
-        self._committing = self._pending = None
-        self._uncommitted.clear()
+        failed_batches = [batch for batch in (self._committing_batch, self._pending_batch) if batch is not None]
+        self._committing_batch = self._pending_batch = None
+        self._uncommitted_events.clear()
         self._decided_revision = self.revision
         for batch in reversed(failed_batches):  # newest first, as `Transaction.on_failure` promises
             batch.fail(error)
