@@ -352,7 +352,7 @@ class Objects:
         kind = self._resources[resource]
         object_key = entries.key_of(namespace, name)
         if not self.admission.selects(kind, "UPDATE", "scale"):
-            return await self._scale_of(kind, await self._rescale(kind, object_key, change, options))
+            return await self._stored_scale(kind, await self._update_through_scale(kind, object_key, change, options))
 
         def changed(stored: Entry) -> tuple[Object, Object]:
             obj = self._writer.decode_for_hooks(kind, stored)
@@ -362,20 +362,22 @@ class Objects:
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))
             attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._rescale(kind, object_key, lambda _scale: new, attempt)
-            return entry, await self._scale_of(kind, entry)
+            entry = await self._update_through_scale(kind, object_key, lambda _scale: new, attempt)
+            return entry, await self._stored_scale(kind, entry)
 
         steps = UpdateSteps(
             partial(self.get, resource, namespace, name), lambda stored: self.converted(partial(changed, stored)), store
         )
         write = AdmittedWrite(kind, "UPDATE", "scale", namespace, name, new=None, old=None, is_dry=options.dry_run)
-        return await self._scale_of(kind, await remote_admission.admitted_update(self.admission, write, steps))
+        return await self._stored_scale(kind, await remote_admission.admitted_update(self.admission, write, steps))
 
-    async def _scale_of(self, kind: Resource, entry: Entry) -> Object:
-        """The Scale of a stored object. Raises StatusError 500."""
+    async def _stored_scale(self, kind: Resource, entry: Entry) -> Object:
+        """The Scale of a stored object. Raises StatusError 500 if a conversion webhook fails."""
         return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.decode_for_hooks(kind, entry)))
 
-    async def _rescale(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
+    async def _update_through_scale(
+        self, kind: Resource, object_key: str, change: Change, options: UpdateOptions
+    ) -> Entry:
         """The entry of the object at `object_key` after `change` was applied to its Scale."""
         rescale = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
         return await self._update(kind, object_key, rescale, replace(options, author=None))

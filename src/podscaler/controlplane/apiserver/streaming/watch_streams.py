@@ -50,7 +50,7 @@ class OpenStreams:
     """
 
     def __init__(self, random: Random | None = None) -> None:
-        self._open: set[asyncio.Task[object]] = set()
+        self._open_tasks: set[asyncio.Task[object]] = set()
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._random = random or Random()
         self._is_stopping = False
@@ -69,7 +69,7 @@ class OpenStreams:
         subscription = _subscribe(server, request, list_options)
         content_type = protobuf_encoding.STREAM_TYPE if request.form.encoding == "protobuf" else "application/json"
         async with StreamingResponse(request.http, content_type, request.warnings) as stream:
-            with self._registered(request.served.resource.storage_key, subscription):
+            with self._registered_subscription(request.served.resource.storage_key, subscription):
                 await self.until_stopped(_stream_events(stream, encoder, subscription, timeout_s))
         return stream.response
 
@@ -79,7 +79,7 @@ class OpenStreams:
             subscription.end()
 
     @contextmanager
-    def _registered(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
+    def _registered_subscription(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
         """Let `end` find a subscription while its stream is served."""
         if isinstance(subscription, StatusError):  # the stream has no events
             yield
@@ -97,7 +97,7 @@ class OpenStreams:
         """Run `running`, in the current task, to its end or until `stop`, whose cancellation does not escape."""
         task = asyncio.current_task()
         assert task is not None
-        self._open.add(task)
+        self._open_tasks.add(task)
         try:
             await running
         except asyncio.CancelledError:
@@ -105,12 +105,12 @@ class OpenStreams:
                 raise
             task.uncancel()
         finally:
-            self._open.discard(task)
+            self._open_tasks.discard(task)
 
     async def stop(self) -> None:
         """Cancel every stream; returns when they have ended, or after `open_sessions.STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        await open_sessions.cancel(self._open)
+        await open_sessions.cancel(self._open_tasks)
 
 
 def _list_options(request: ResourceRequest) -> ListOptions:

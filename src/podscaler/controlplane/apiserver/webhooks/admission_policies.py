@@ -119,7 +119,7 @@ class PolicyAdmission:
         spec, name = policy["spec"], policy["metadata"]["name"]
         versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
         requested_version, *_ = versions
-        sent_version = self._find_version(spec["matchConstraints"], write, versions)
+        sent_version = self._find_matched_version(spec["matchConstraints"], write, versions)
         if sent_version is None:
             return []
         try:
@@ -129,7 +129,7 @@ class PolicyAdmission:
         rejections: list[Rejection] = []
         for binding in bindings:
             binding_resources = binding["spec"].get("matchResources")
-            if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
+            if binding_resources is not None and self._find_matched_version(binding_resources, write, versions) is None:
                 continue
             policy_text = f"'{name}' with binding '{binding['metadata']['name']}'"
             find_parameters = partial(
@@ -162,7 +162,7 @@ class PolicyAdmission:
                     context.warnings.append(warning)
         return [(policy_text, denial) for denial in denials] if "Deny" in actions else []
 
-    def _find_version(
+    def _find_matched_version(
         self, match_resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
     ) -> ServedVersion | None:
         """The version in which a policy or binding gets the objects of a write; None if it does not match.

@@ -149,7 +149,7 @@ class WebhookAdmission:
                 return None
         review = admission_reviews.review_of(webhook, request, new, old)
         try:
-            verdict = await self._call(webhook, review, is_mutating=is_mutating)
+            verdict = await self._call_webhook(webhook, review, is_mutating=is_mutating)
         except CallError as error:
             message = f'failed calling webhook "{webhook.name}": {error}'
             if not webhook.ignores_failures:
@@ -160,7 +160,7 @@ class WebhookAdmission:
         context.warnings += [warning for warning in distinct_warnings if warning not in context.warnings]
         return verdict, sent_version
 
-    async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
+    async def _call_webhook(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
         """The verdict of one webhook on a review. Raises CallError for every failure of the call or the response."""
         source = webhook.source
         timeout_s = source.get("timeoutSeconds", webhookconfiguration.DEFAULT_TIMEOUT_S)
