@@ -1,8 +1,8 @@
 """Runs all controllers of the control plane (kube-controller-manager and kube-proxy of a cluster).
 
-`podscaler up` creates one `Controllers` and runs it. Controllers are independent: an error in one is logged, recorded
-as an Event if a user can act on it, and retried. A new controller: its name in `ALL_CONTROLLERS` (and in the
-sets of names below that it belongs to), its factory in `Controllers._factories`.
+`podscaler.cli.up.control_plane` creates one `Controllers` and runs it. Controllers are independent: an error in one is
+logged, recorded as an Event if a user can act on it, and retried. A new controller: its name in `ALL_CONTROLLERS` (and
+in the sets of names below that it belongs to), its factory in `Controllers._factories`.
 """
 
 import asyncio
@@ -115,6 +115,8 @@ _WORKERS_BY_CONTROLLER = {
 }
 _DEFAULT_WORKERS = 5
 """How many keys a controller syncs at a time, unless `_WORKERS_BY_CONTROLLER` has another number."""
+_WATCHERS_OF_ALL_KINDS = frozenset({GarbageCollector.name, ResourceQuotas.name})
+"""The controllers that list the served kinds when they start: they restart when a custom kind is added or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class Controllers:
         """
         registry, clock, facts = self._registry, self._clock, self._facts
         return {
-            "apiservice-registration": self._apiservices,
+            "apiservice-registration": self._create_apiservices,
             "service-address-controller": lambda: facts.cluster_ips,
             "kubernetes-service-controller": lambda: KubernetesService(registry, facts.server),
             "namespace-defaults-controller": lambda: NamespaceDefaults(registry, ca_certificate=facts.ca_certificate),
@@ -210,11 +212,13 @@ class Controllers:
         }
 
     def _optional_factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
-        """The controllers that need a part of `ClusterFacts` that may be None."""
-        facts, factories = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
+        """The factories of controllers that need a part of `ClusterFacts` that may be None, as far as it is there."""
+        facts = self._facts
+        factories: dict[str, Callable[[], Reconciler[Any]]] = {}
         if facts.issue_for_secret is not None:
-            create = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
-            factories[TokenSecrets.name] = partial(create, self._registry)
+            factories[TokenSecrets.name] = partial(
+                TokenSecrets, self._registry, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate
+            )
         if facts.signer is not None:
             factories[CertificateSigning.name] = partial(CertificateSigning, self._registry, self._clock, facts.signer)
         if facts.front_authority is not None:
@@ -226,24 +230,21 @@ class Controllers:
             )
         return factories
 
-    def _apiservices(self) -> ApiServices:
+    def _create_apiservices(self) -> ApiServices:
         """The controller of APIServices, which watches CustomResourceDefinitions only where they are served."""
         facts = self._facts
         has_definitions = any(resource.key == apiservices.DEFINITIONS for resource in facts.resources)
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
     async def _keep_running(self, name: str, create: Callable[[], Reconciler[Any]]) -> None:
-        """Run a controller, and restart it if it fails as a whole (a defect).
-
-        Those that watch all kinds also restart when a custom kind is added or removed.
-        """
+        """Run a controller, and restart it if it fails as a whole (a defect), or kinds change that it watches."""
         workers = _WORKERS_BY_CONTROLLER.get(name, _DEFAULT_WORKERS)
 
         async def run() -> None:
             await ControlLoop(create(), self._registry, self._clock, workers=workers).run()
 
         kinds = self._facts.resources
-        if isinstance(kinds, KnownKinds) and name in (GarbageCollector.name, ResourceQuotas.name):
+        if isinstance(kinds, KnownKinds) and name in _WATCHERS_OF_ALL_KINDS:
             await supervision.keep_running(name, partial(kinds.restart_on_change, run), self._clock)
         else:
             await supervision.keep_running(name, run, self._clock)

@@ -46,7 +46,10 @@ class Binder:
         node = self._registry.find("nodes", "", self._node_name)
         mismatch = NO_NODES if node is None else node_mismatch(pod, node)
         try:
-            await (self._mark_unschedulable(pod, mismatch) if mismatch else self._bind(pod))
+            if mismatch:
+                await self._mark_unschedulable(pod, mismatch)
+            else:
+                await self._bind(pod)
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
@@ -113,6 +116,6 @@ def _set_scheduled(pod: Object, status: str, now_ns: int, *, reason: str = "", m
     if previous is not None and (previous["status"], previous.get("message", "")) == (status, message):
         return
     new = {"type": "PodScheduled", "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_ns)}
-    new |= {key: value for key, value in (("reason", reason), ("message", message)) if value}
+    new |= {name: content for name, content in (("reason", reason), ("message", message)) if content}
     others = [condition for condition in conditions if condition["type"] != "PodScheduled"]
     pod["status"]["conditions"] = [*others, new]

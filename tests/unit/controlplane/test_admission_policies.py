@@ -209,7 +209,7 @@ async def test_warnings(tmp_path: Path) -> None:
     """The action Warn stores the object, with a warning for the client."""
     context = WriteContext()
     async with plane(tmp_path) as registry:
-        remote_admission.begin(context)
+        remote_admission.set_context(context)
         assert await outcome(registry, policy(), binding(validationActions=["Warn", "Audit"])) == ""
     name = "ValidatingAdmissionPolicy 'p' with binding 'b'"
     assert context.warnings == [f"Validation failed for {name}: failed expression: {SMALL}"]

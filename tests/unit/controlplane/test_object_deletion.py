@@ -302,7 +302,7 @@ async def test_collections_are_deleted_by_selection(objects: Objects) -> None:
     one = await objects.create(GADGETS, obj("one", labels={"x": "1"}))
     await objects.create(GADGETS, obj("two", labels={"x": "2"}))
     kept = await held(objects, "example.com/x")
-    page = await objects.delete_collection(GADGETS, "default", which=ListOptions(label_selector="x!=2"))
+    page = await objects.delete_collection(GADGETS, "default", list_options=ListOptions(label_selector="x!=2"))
     left = [(entry.name, "deletionTimestamp" in marks(entry)) for entry in objects.list(GADGETS).entries]
     assert (page.entries, page.revision, left) == ([kept, one], objects.revision, [("a", True), ("two", False)])
 

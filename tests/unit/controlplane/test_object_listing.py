@@ -243,6 +243,7 @@ async def test_options_that_make_no_sense(objects: Objects, options: ListOptions
         ),
         pytest.param(token(v="meta.k8s.io/v1", rv=5, start="../b"), "../b", id="a way out"),
         pytest.param(token(), "server does not recognize this encoded version ", id="no version"),
+        pytest.param(token(v=None), "server does not recognize this encoded version ", id="null version"),
         pytest.param(token(v="v0"), "server does not recognize this encoded version v0", id="other version"),
         pytest.param(
             token(v="meta.k8s.io/v1", start="b\0"),

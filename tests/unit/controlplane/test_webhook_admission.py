@@ -325,9 +325,9 @@ async def test_warnings_are_collected_once(tmp_path: Path) -> None:
         config["webhooks"] += configuration(server, name="second.example.com")["webhooks"]
         await registry.create(VALIDATING, config)
         context = WriteContext("v1")
-        remote_admission.begin(context)
+        remote_admission.set_context(context)
         await registry.create("configmaps", CONFIG_MAP)
-        remote_admission.begin(WriteContext())
+        remote_admission.set_context(WriteContext())
     assert context.warnings == ["first", "second"]
 
 

@@ -220,7 +220,7 @@ async def test_controllers_give_what_they_like(server: Running) -> None:
 
 async def test_controllers_act_for_nobody_else() -> None:
     """After a controller's write the task acts for whom it did before."""
-    acting_user.begin(User("ann"))
+    acting_user.set_user(User("ann"))
     with acting_user.as_user(users.SYSTEM):
         assert acting_user.current() == users.SYSTEM
     assert acting_user.current() == User("ann")

@@ -210,7 +210,7 @@ async def test_a_client_that_does_not_read_is_cut_off(
     await until(lambda: waiting(server) == 1)
     for number in range(30):
         await server.create(CONFIG_MAPS, config_map(f"big-{number}", x="y" * 900_000))
-    await until(lambda: waiting(server) == 0 and not server.server._streams._open)
+    await until(lambda: waiting(server) == 0 and not server.server._streams._open_tasks)
     writer.close()
     assert caplog.text == ""
 

@@ -84,7 +84,7 @@ CHECKED = {
     "kubelet/volumes/service_variables.py:_variables_of": "addresses and ports, for environments",
     "apiserver/http/responses.py:add_warnings": "warning_values: no line breaks, quoted",
     "apiserver/handlers/endpoint_proxy.py:_headers": "read by aiohttp, so without line breaks; the URI is escaped",
-    "apiserver/handlers/endpoint_proxy.py:_send": "the node's own address; an escaped path, the client's query",
+    "apiserver/handlers/endpoint_proxy.py:_send_request": "the node's own address; an escaped path, the client's query",
     "apiserver/handlers/endpoint_proxy.py:through_proxy": "a header that aiohttp read; the base is escaped",
     "apiserver/handlers/remote_proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
     "apiserver/non_resource_handlers.py:_issuer_discovery": "the request's own Host, in a document for its sender",

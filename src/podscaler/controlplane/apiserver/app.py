@@ -114,7 +114,7 @@ class ApiServer:
         self._custom_kinds = CustomKinds(objects, routes, clock)
         self._custom_kinds.listen_for_ends(self._streams.end)  # a changed definition ends the watches of its kind
         self._has_custom_kinds = any(resource.key == CustomKinds.RESOURCE_KEY for resource in built_in)
-        self._background: asyncio.Task[None] | None = None
+        self._custom_kinds_task: asyncio.Task[None] | None = None
         self._clock = clock
         self._audit_log = parts.audit_log
         self._tls = tls
@@ -142,17 +142,17 @@ class ApiServer:
         await self._runner.setup()
         await http_server.Site(self._runner, listener, self._tls, backlog=ACCEPT_BACKLOG).start()
         if self._has_custom_kinds:
-            work = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
-            self._background = asyncio.create_task(work, name=CustomKinds.name)
+            running = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
+            self._custom_kinds_task = asyncio.create_task(running, name=CustomKinds.name)
         bound_port: int = listener.getsockname()[1]
         return bound_port
 
     async def stop(self) -> None:
         """End streams and sessions, let other requests finish within `STOP_TIMEOUT_S`, close; may precede `start`."""
-        if self._background is not None:
-            self._background.cancel()
-            await asyncio.gather(self._background, return_exceptions=True)
-            self._background = None
+        if self._custom_kinds_task is not None:
+            self._custom_kinds_task.cancel()
+            await asyncio.gather(self._custom_kinds_task, return_exceptions=True)
+            self._custom_kinds_task = None
         await self._streams.stop()
         await self._sessions.stop()
         if self._runner is not None:
@@ -213,7 +213,7 @@ async def _to_http_response(context: RequestContext, encoded: EncodedResponse) -
     if body and not is_compressed and encoded.content_type == "application/json" and _wants_indented(context):
         body = responses.indented(body)
     if not is_compressed and len(body) > GZIP_MIN_BYTES and negotiation.takes_gzip(context.http.headers):
-        body = await asyncio.to_thread(_compress, body)
+        body = await asyncio.to_thread(_gzip, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     response = web.Response(body=body, status=encoded.status, headers=headers)
     responses.add_warnings(response, context.warnings)
@@ -228,7 +228,8 @@ def _wants_indented(context: RequestContext) -> bool:
     return context.http.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
-def _compress(body: bytes) -> bytes:
+def _gzip(body: bytes) -> bytes:
+    """The body compressed with gzip. Slow for large bodies: to be called in a thread."""
     compressor = zlib.compressobj(_FASTEST_COMPRESSION, wbits=_GZIP_WINDOW_BITS)
     return compressor.compress(body) + compressor.flush()
 

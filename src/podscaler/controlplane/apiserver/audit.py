@@ -48,7 +48,7 @@ class Audit:
         await self._log.add(self._event("ResponseComplete", _status(code, error)))
 
     async def log_disconnection(self) -> None:
-        """Log that the client disconnected before the end."""
+        """Log that the client disconnected before the end: with code 200 if a stream had begun, else 0."""
         await self._log.add(self._event("ResponseComplete", _status(200 if self._is_stream else 0, None)))
 
     def _event(self, stage: str, status: Object) -> Object:

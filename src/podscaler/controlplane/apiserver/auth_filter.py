@@ -24,7 +24,7 @@ from podscaler.controlplane.registry.users import ANONYMOUS, User
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 """The paths that `app` opens to requests without credentials, where that is configured."""
 _CONNECT_SUBRESOURCES = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
-"""Subresources that are used by POST or by a WebSocket, whose handshake is a GET."""
+"""Subresources that are used by POST or by a WebSocket, whose handshake is a GET. A new one: a line here, too."""
 _BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
 """The prefix of a WebSocket sub-protocol that contains a bearer token."""
 
@@ -75,7 +75,7 @@ class AuthFilter:
         decision = self.authorizer.authorize(user, attributes)
         if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:
             self.authorizer.authorize(user, replace(attributes, verb="create"))  # no fewer rights than a POST
-        acting_user.begin(user)
+        acting_user.set_user(user)
         return decision.reason
 
 

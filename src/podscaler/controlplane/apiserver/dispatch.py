@@ -169,7 +169,7 @@ class Dispatcher:
         check_timeout(context.http.raw_path)
         path, query = request_paths.split(context.http.raw_path)
         context.user = user = self._auth_filter.authenticate(context.http, path)
-        context.query = Query(query) if query else EMPTY_QUERY
+        context.query = Query(query) if query else EMPTY_QUERY  # tests for EMPTY_QUERY below only save time
         if request_paths.is_watch_without_resource(path):
             return responses.watch_without_resource(path)
         target = request_paths.parse(path)
@@ -184,7 +184,8 @@ class Dispatcher:
         if path.startswith("//"):  # as by kube-apiserver: authorized, but served by no handler
             return responses.NOT_FOUND_PAGE
         group_version = request_paths.group_version(path) if target is None else (target.group, target.version)
-        if group_version is not None and (remote := self._server.remote_of(*group_version)) is not None:
+        remote = self._server.remote_of(*group_version) if group_version is not None else None
+        if remote is not None:
             return await self._proxy_to_remote(ProxiedRequest(context.http, path, query, user, attributes), remote)
         if target is None:
             return await self._non_resource.respond(context.http, path, context.query)
@@ -217,7 +218,7 @@ class Dispatcher:
         if served.version.deprecation:
             context.warnings.append(served.version.deprecation)
         request = _resource_request(context, target, served)
-        remote_admission.begin(WriteContext(served.api_version, context.warnings))
+        remote_admission.set_context(WriteContext(served.api_version, context.warnings))
         if _is_watch(target, method, context.query) and served.resource.stored:
             return await self._streams.watch(self._server, request)
         with webhook_conversion.scope(is_new=True):  # keeps results of conversion webhooks until the request ends
@@ -308,7 +309,7 @@ def check_timeout(raw_path: str) -> None:
     if f"{_TIMEOUT_PARAMETER}=" not in raw_path:
         return
     path, _, query = raw_path.partition("?")
-    parameters = parse_qs(query)
+    parameters = parse_qs(query)  # not as `Query`, whose errors come after authentication
     timeout = parameters.get(_TIMEOUT_PARAMETER, [""])[0]
     is_watch = parameters.get("watch", [""])[0] in ("1", "true")
     is_long_running = path.endswith(_LONG_RUNNING_SUFFIXES) or "/proxy/" in path or is_watch

@@ -101,6 +101,7 @@ def _check_names(endpoint: str, checks: Checks) -> Iterator[str]:
 
 
 def _succeed() -> str:
+    """The check of what cannot fail here."""
     return ""
 
 

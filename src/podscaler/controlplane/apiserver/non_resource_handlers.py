@@ -88,7 +88,7 @@ class NonResourceHandlers:
         self._compact = compact
         self._metrics = metrics
         self._documents: dict[tuple[str, ...], _Document] = {}
-        """Discovery documents of `_generation`, by the key that the caller of `_document` chooses for each."""
+        """Discovery documents of `_generation`, by the key that the caller of `_cached_document` chooses for each."""
         self._openapi_v2_documents: dict[bool, tuple[int, bytes]] = {}
         """The OpenAPI v2 document as protobuf (True) and JSON (False), each with the generation of its routes."""
         self._generation = discovery.generation
@@ -99,13 +99,13 @@ class NonResourceHandlers:
         first_segment, *later_segments = segments
         match first_segment:
             case "":
-                return await self._json(request, ("",), lambda: {"paths": self._paths()})
+                return await self._json_response(request, ("",), lambda: {"paths": self._paths()})
             case "api" | "apis":
-                return await self._discover(request, segments)
+                return await self._discovery_response(request, segments)
             case "version":
-                return await self._version(request, later_segments)
+                return await self._version_response(request, later_segments)
             case "openapi" if later_segments == ["v2"]:
-                return await self._openapi_v2(request)
+                return await self._openapi_v2_response(request)
             case "openapi" if later_segments[:1] == ["v3"]:
                 return await self._openapi.respond(request, "/".join(later_segments[1:]))
             case ".well-known" | "openid" if self._parts.accounts is not None:
@@ -131,15 +131,15 @@ class NonResourceHandlers:
         _check_get(request)
         return await responses.encode_object(self._parts.documents[name]())
 
-    async def _version(self, request: web.BaseRequest, later_segments: list[str]) -> EncodedResponse:
+    async def _version_response(self, request: web.BaseRequest, later_segments: list[str]) -> EncodedResponse:
         """The response for `/version`. Raises StatusError 404 for further segments, 405, 406."""
         if later_segments:
             raise http_errors.no_such_path()
         _check_get(request)
-        negotiation.check_plain(_accept(request))
-        return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
+        negotiation.check_plain(_accept_header(request))
+        return await _with_etag(request, self._cached_document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
-    async def _discover(self, request: web.BaseRequest, segments: list[str]) -> EncodedResponse:
+    async def _discovery_response(self, request: web.BaseRequest, segments: list[str]) -> EncodedResponse:
         """A discovery document by the segments of its path, or the 404 page. Raises StatusError 404, 405, 406."""
         documents = self._discovery
         match segments:
@@ -153,7 +153,7 @@ class NonResourceHandlers:
             case ["apis", group]:
                 if not group or not documents.versions(group):
                     return responses.NOT_FOUND_PAGE
-                return await self._json(
+                return await self._json_response(
                     request, ("apis", group), lambda: documents.group(group), is_routed=group == _AGGREGATION_GROUP
                 )
             case ["apis", group, version] if group:
@@ -171,7 +171,7 @@ class NonResourceHandlers:
         if version not in versions:
             raise http_errors.no_such_path()
         _check_get(request)
-        return await self._json(
+        return await self._json_response(
             request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
         )
 
@@ -179,13 +179,13 @@ class NonResourceHandlers:
         self, request: web.BaseRequest, name: str, build_plain: Callable[[], Object]
     ) -> EncodedResponse:
         """The response for `/api` or `/apis` (`name`): aggregated discovery, or the one that `build_plain` makes."""
-        form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
+        form = negotiation.discovery_form(_accept_header(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
-            return await self._json(request, (name,), build_plain, is_routed=name == "api")
-        document = self._document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
+            return await self._json_response(request, (name,), build_plain, is_routed=name == "api")
+        document = self._cached_document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
         return await _with_etag(request, document, form)
 
-    async def _json(
+    async def _json_response(
         self, request: web.BaseRequest, key: tuple[str, ...], build: Callable[[], Object], *, is_routed: bool = True
     ) -> EncodedResponse:
         """The response with a document that does not depend on the request.
@@ -196,12 +196,12 @@ class NonResourceHandlers:
             build: makes the document.
             is_routed: whether kube-apiserver's router, which has a 406 of its own, handles the path.
         """
-        form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
-        return await _with_etag(request, self._document(key, build), form)
+        form = negotiation.discovery_form(_accept_header(request), aggregates=False, is_routed=is_routed)
+        return await _with_etag(request, self._cached_document(key, build), form)
 
-    async def _openapi_v2(self, request: web.BaseRequest) -> EncodedResponse:
+    async def _openapi_v2_response(self, request: web.BaseRequest) -> EncodedResponse:
         """The OpenAPI v2 document as JSON or protobuf, made anew after a kind changed."""
-        takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
+        takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept_header(request)
         build = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
         generation = self._routes.generation
         cached_generation, document = self._openapi_v2_documents.get(takes_protobuf, (None, b""))
@@ -212,7 +212,7 @@ class NonResourceHandlers:
         content_type = openapi_v2.RESPONSE_TYPE if takes_protobuf else "application/json"
         return EncodedResponse(document, 200, content_type)
 
-    def _document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
+    def _cached_document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
         """The cached document of `key`, made by `build` if there is none of the current generation."""
         generation = self._discovery.generation
         if self._generation != generation:
@@ -275,5 +275,5 @@ def _check_get(request: web.BaseRequest) -> None:
         raise http_errors.method_not_allowed()
 
 
-def _accept(request: web.BaseRequest) -> str:
+def _accept_header(request: web.BaseRequest) -> str:
     return request.headers.get("Accept", "")

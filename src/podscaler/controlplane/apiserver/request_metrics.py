@@ -52,8 +52,8 @@ class APIServerMetrics:
         self._get_counts = get_counts
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._registry.register(_StoredObjectsGauge(lambda: self._object_counts))
         self._object_counts: Mapping[str, int] = {}
+        self._registry.register(_StoredObjectsGauge(lambda: self._object_counts))
         self._requests = Counter(
             "apiserver_request_total", "Requests answered.", (*_LABEL_NAMES, "code"), registry=self._registry
         )
@@ -73,7 +73,7 @@ class APIServerMetrics:
         `attributes` is None if the request failed before they were known.
         """
         label_values = self._label_values(attributes, version)
-        counter = self._counters.get((label_values, code))
+        counter = self._counters.get((label_values, code))  # `labels` takes longer
         if counter is None:
             counter = self._counters[label_values, code] = self._requests.labels(*label_values, str(code))
         counter.inc()

@@ -1,8 +1,8 @@
 """Keeps the user on whose behalf the current asyncio task writes, in a context variable.
 
 `apiserver.auth_filter` sets it for each request, `registry.Registry` for each write of a controller or of the node; the
-admission plugins `escalation` and `account_admission` read it inside of a write. There is no default: a write without a
-user is refused.
+admission plugins (`admission.rbac_escalation`, `admission.certificate_admission`) and the reviews for webhooks and
+policies read it. There is no default: without a user, reading it is an error 403.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from podscaler.controlplane.registry.users import User
 _USER: ContextVar[User] = ContextVar("podscaler-acting-user")
 
 
-def begin(user: User) -> None:
+def set_user(user: User) -> None:
     """Set the user for the rest of the current task."""
     _USER.set(user)
 

@@ -15,7 +15,7 @@ from podscaler.api.resource.resources import Object
 
 
 def _do_nothing() -> None:
-    pass
+    """The default of the functions of an `Allocation`."""
 
 
 class Allocation:
@@ -44,7 +44,7 @@ class Allocation:
         self._release = release
 
     def applied_to(self, obj: Object) -> Object:
-        """A copy of the object with the allocated fields; its other parts are shared."""
+        """A copy of the object with the allocated fields, whose other parts are shared; `obj` itself without any."""
         return {**obj, "spec": {**obj["spec"], **self.spec}} if self.spec else obj
 
     def commit(self) -> None:

@@ -74,9 +74,9 @@ def check_preconditions(resource: Resource, stored: Entry, options: DeleteOption
 def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
     """The plan of a delete with these options, which meets the preconditions; `stored` is changed in place."""
     metadata = stored["metadata"]
-    if resource.strategy.grace_period_s is not None and _keeps_deadline(metadata, options):
+    if resource.strategy.grace_period_s is not None and _keeps_deadline(metadata, options):  # nothing changes
         return DeletionPlan(marked=None, gone=False)
-    finalizers = _finalizers(resource, metadata.pop("finalizers", None) or [], options)
+    finalizers = _finalizers_after(resource, metadata.pop("finalizers", None) or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
     is_graceful = _mark_gracefully(resource, stored, options, now_ns)
@@ -87,7 +87,7 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
         resource.strategy.prepare_delete(stored)
     if is_held:
         return DeletionPlan(marked=stored, gone=False)
-    if is_graceful:
+    if is_graceful:  # a period of 0 removes at once, but the marked version is stored before, as upstream
         return DeletionPlan(marked=stored, gone=metadata["deletionGracePeriodSeconds"] == 0)
     return DeletionPlan(marked=None, gone=True)
 
@@ -165,7 +165,7 @@ def _requested_grace_period_s(options: DeleteOptions) -> int | None:
     return options.grace_period_s if options.grace_period_s >= 0 else 1
 
 
-def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
+def _finalizers_after(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
     """`finalizers`, of which the garbage collector's are replaced by the one of the policy."""
     policy_finalizer = _policy_finalizer(resource, finalizers, options)
     if policy_finalizer in finalizers:

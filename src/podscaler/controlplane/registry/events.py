@@ -2,13 +2,15 @@
 
 Events go through a bounded buffer (new ones are dropped when it is full) to one writer task per recorder, which runs
 only while there are events to write. A repeated event increases the count of the stored one. An event that the registry
-refuses is logged and dropped.
+refuses is logged and dropped. Controllers and `controlplane.kubelet` call `EventRecorder.event`; `kubelet.node_agent`
+calls `flush` when it stops. A new field of Events goes into `podscaler.event_correlation.core_event`.
 """
 
 import asyncio
 import logging
 import random
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from podscaler.base.clock import Clock
@@ -20,10 +22,15 @@ BUFFERED_EVENTS: Final = 5000
 BATCH_EVENTS: Final = 64
 """How many events are written concurrently, so that they share a commit."""
 
-_IS_NEW_KEY: Final = " new"
-"""A temporary key of an Event in a batch: whether it is to be created (True) or updated; removed before the write."""
-
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchedEvent:
+    """An Event to write, and whether it is to be created, not updated."""
+
+    event: Object
+    is_new: bool
 
 
 class EventRecorder:
@@ -43,7 +50,7 @@ class EventRecorder:
         self._host = host
         self._correlator = Correlator(random.Random())
         self._buffer: deque[tuple[Object, str, EventDraft]] = deque()
-        self._last_at_ns = 0
+        self._last_event_ns = 0
         self._writer_task: asyncio.Task[None] | None = None
         self._has_dropped = False
 
@@ -64,9 +71,10 @@ class EventRecorder:
                 _log.warning("events are dropped, as the buffer is full; first: %s %s", reason, message)
             self._has_dropped = True
             return
-        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names contain the time and must differ
+        # names contain the time and must differ
+        self._last_event_ns = max(self._clock.now_ns(), self._last_event_ns + 1)
         event = EventDraft(
-            _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns
+            _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_event_ns
         )
         self._buffer.append((obj, field_path, event))
         if self._writer_task is None or self._writer_task.done():
@@ -81,35 +89,36 @@ class EventRecorder:
         """Write the buffered events in batches; similar events of a batch become one."""
         while self._buffer:
             self._has_dropped = False
-            batch: dict[str, Object] = {}
+            batch: dict[str, _BatchedEvent] = {}
             for _ in range(min(len(self._buffer), BATCH_EVENTS)):
                 self._correlate(batch, *self._buffer.popleft())
-            await asyncio.gather(*(self._write_or_log(event) for event in batch.values()))
+            await asyncio.gather(*(self._write_or_log(batched) for batched in batch.values()))
 
-    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, recorded: EventDraft) -> None:
-        """Add the Event to write to the batch; one that is recorded twice in a batch is written once."""
-        written = self._correlator.correlate(recorded)
-        if written is None:
+    def _correlate(self, batch: dict[str, _BatchedEvent], obj: Object, field_path: str, recorded: EventDraft) -> None:
+        """Add the recorded event to the batch, unless the correlator drops it; a repetition replaces it there."""
+        correlated = self._correlator.correlate(recorded)
+        if correlated is None:
             return
-        event = self._body(obj, field_path, written)
-        event[_IS_NEW_KEY] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW_KEY, False)
-        batch[written.name] = event
+        earlier = batch.get(correlated.name)
+        is_new = correlated.count == 1 or (earlier is not None and earlier.is_new)
+        batch[correlated.name] = _BatchedEvent(self._event_object(obj, field_path, correlated), is_new)
 
-    async def _write_or_log(self, event: Object) -> None:
+    async def _write_or_log(self, batched: _BatchedEvent) -> None:
         """Write an Event; a refused one is logged and dropped."""
+        event = batched.event
         try:
-            await self._write(event)
+            await self._create_or_update(event, is_new=batched.is_new)
         except StatusError as error:
             name = event["involvedObject"]["name"]
             _log.info("event %s of %s was not written: %s", event["reason"], name, error.message)
 
-    async def _write(self, event: Object) -> None:
+    async def _create_or_update(self, event: Object, *, is_new: bool) -> None:
         """Create a new Event or update a stored one; if that was deleted meanwhile, it is created again."""
         metadata = event["metadata"]
-        if not event.pop(_IS_NEW_KEY):
+        if not is_new:
             try:
                 await self._registry.mutate(
-                    "events", metadata["namespace"], metadata["name"], lambda old: _recount(old, event)
+                    "events", metadata["namespace"], metadata["name"], lambda old: _update_repeated(old, event)
                 )
             except StatusError as error:
                 if error.code != 404:
@@ -118,7 +127,7 @@ class EventRecorder:
                 return
         await self._registry.create("events", event)
 
-    def _body(self, obj: Object, field_path: str, event: EventDraft) -> Object:
+    def _event_object(self, obj: Object, field_path: str, event: EventDraft) -> Object:
         """The Event of a draft about an object, or about a field of it."""
         metadata = obj["metadata"]
         involved = {
@@ -133,7 +142,7 @@ class EventRecorder:
         return core_event(event, involved, component=self._component, host=self._host)
 
 
-def _recount(old: Object, event: Object) -> None:
+def _update_repeated(old: Object, event: Object) -> None:
     """Set the fields of a stored Event that a repetition changes, in place."""
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]

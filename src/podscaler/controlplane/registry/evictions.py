@@ -2,7 +2,7 @@
 
 `apiserver.handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `controllers.apps.disruption` writes the
 budgets' statuses. The allowed disruptions in the status are lowered before the pod is deleted, so that no two evictions
-use the same one.
+use the same one. Another condition of an eviction: in `_needs_no_disruption`, or a 429 in `_check_budget`.
 
 Source: documentation "API-initiated Eviction"; kube-apiserver's error messages.
 """
@@ -49,7 +49,7 @@ async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteO
     budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
     if len(budgets) > 1:
         raise api_errors.error_without_reason(_SEVERAL_BUDGETS)
-    for budget in budgets:
+    for budget in budgets:  # at most one
         if not _needs_no_disruption(pod, budget):
             await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
     if not options.dry_run:
@@ -89,8 +89,8 @@ def _set_disruption_target(conditions: list[Object], now: str) -> None:
     reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
     existing = next((condition for condition in conditions if condition.get("type") == "DisruptionTarget"), None)
     if existing is None:
-        plain = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-        conditions.append(plain | reason)
+        added = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        conditions.append(added | reason)
         return
     if existing.get("status") != "True":
         existing["lastTransitionTime"] = now

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from podscaler.api.crd import webhook_conversion
 from podscaler.api.crd.webhook_conversion import ConversionNeeded
 from podscaler.api.machinery import field
@@ -34,6 +32,7 @@ from podscaler.api.schema import canonical, schema, unstructured
 from podscaler.api.text.json_text import DecodeError
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.registry import object_preparation
+from podscaler.controlplane.storage.entries import deep_copy
 from podscaler.controlplane.storage.options import Author
 
 # Sets of fields that a write leaves out: a write of the object owns no status, one of the status no spec.
@@ -44,6 +43,7 @@ _IGNORED_IN_STATUS_WRITES = {
     "deployments.apps": field_sets.of(("f:spec",), ("f:metadata", "f:labels")),
     "pods": field_sets.of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
 }
+"""By `Resource.key`; other built-in kinds ignore `_SPEC_FIELDS`. A new exception of a kind: a line here."""
 FindVersion = Callable[[str], Version | None]
 """From an apiVersion (`apps/v1`) to the version of a kind, None if it is not served."""
 _ANY_OBJECT = structural_types.of_kind({})
@@ -90,7 +90,7 @@ class FieldManagers:
         """How fields are tracked in writes through a subresource (`status`), or (empty) of the object itself."""
         find = partial(self._find_version, resource)
         ignored = _ignored_fields(resource, subresource)
-        versions = Versions(partial(_find_type, find), partial(_converted, find), ignored)
+        versions = Versions(partial(_find_type, find), partial(_convert, find), ignored)
         return ManagedKind(versions, partial(_empty_object, find), subresource)
 
     def entries_of_new(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
@@ -99,12 +99,12 @@ class FieldManagers:
         Raises ConversionNeeded.
         """
         kind = self.kind(resource)
-        stored = str(obj["apiVersion"])
-        version = author.api_version or stored
+        stored_version = str(obj["apiVersion"])
+        version = author.api_version or stored_version
         sent_entries = obj["metadata"].get("managedFields")
-        new = _stored_form(self._find_version(resource, stored), obj)
-        if version != stored:
-            new = kind.versions.convert(new, stored, version)
+        new = _stored_form(self._find_version(resource, stored_version), obj)
+        if version != stored_version:
+            new = kind.versions.convert(new, stored_version, version)
         return managed_kinds.entries_after_create(
             kind, new, sent_entries, kind.writer(author.manager, version, rfc3339(now_ns))
         )
@@ -127,27 +127,27 @@ class FieldManagers:
         else:
             sent_entries = None if update.subresource else update.sent_entries  # as upstream, which ignores them there
             base_entries = managed_kinds.entries_before_update(update.stored_entries, sent_entries) or []
-            is_unaffected = not base_entries or (
-                is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
-            )
+            is_unaffected = is_same and update.new_as_managed is update.new and base_entries is update.stored_entries
             entries = base_entries
-            if not is_unaffected:
-                entries = self._updated_if_convertible(resource, update, base_entries, author)
+            if base_entries and not is_unaffected:
+                entries = self._entries_after_update_or_stored(resource, update, base_entries, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
-    def _updated_if_convertible(
+    def _entries_after_update_or_stored(
         self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author
     ) -> Sequence[Any]:
         """The entries after an update; the stored ones if a conversion webhook fails, as upstream keeps them then."""
         try:
-            return self._updated(resource, update, base_entries, author)
+            return self._entries_after_update(resource, update, base_entries, author)
         except ConversionNeeded as needed:
             if webhook_conversion.has_failed(needed):
                 return update.stored_entries
             needed.is_optional = True
             raise
 
-    def _updated(self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author) -> Entries:
+    def _entries_after_update(
+        self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author
+    ) -> Entries:
         """The entries `base_entries` after an update by `author`, compared in the version that the author wrote.
 
         Raises ConversionNeeded.
@@ -176,7 +176,7 @@ class FieldManagers:
         target = self._find_version(resource, version)
         if target is None:
             raise KeyError(version)
-        copy = _copied(obj)
+        copy = deep_copy(obj)
         take_entries(copy)
         return _stored_form(target, target.from_storage(copy))
 
@@ -236,6 +236,7 @@ def _equal_except_times(entries: Sequence[Mapping[str, Any]], other_entries: Seq
 
 
 def _version_in(resource: Resource, version: str) -> Version | None:
+    """The version of a resource, None if its own group does not serve it."""
     return next((served for served in resource.versions if api_version(resource, served.version) == version), None)
 
 
@@ -249,11 +250,9 @@ def _ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     if not resource.has_status:
         return {}
     if subresource == "status":
-        return (
-            _SPEC_AND_METADATA_FIELDS
-            if resource.is_custom
-            else _IGNORED_IN_STATUS_WRITES.get(resource.key, _SPEC_FIELDS)
-        )
+        if resource.is_custom:
+            return _SPEC_AND_METADATA_FIELDS
+        return _IGNORED_IN_STATUS_WRITES.get(resource.key, _SPEC_FIELDS)
     return {} if subresource else _STATUS_FIELDS
 
 
@@ -284,13 +283,7 @@ def _stored_form(version: Version | None, obj: Object) -> Object:
     return canonical.canonical(obj, version.message) if version is not None and has_schema else obj
 
 
-def _copied(obj: Object) -> Object:
-    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
-    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
-    return copy
-
-
-def _converted(find: FindVersion, obj: Object, version: str, target_version: str) -> Object:
+def _convert(find: FindVersion, obj: Object, version: str, target_version: str) -> Object:
     """An object of `version` converted to `target_version`.
 
     Raises:
@@ -301,7 +294,7 @@ def _converted(find: FindVersion, obj: Object, version: str, target_version: str
     source, target = find(version), find(target_version)
     if source is None or target is None:
         raise KeyError(target_version)
-    copy = _copied(obj)
+    copy = deep_copy(obj)
     if schema.find_message(source.message):
         try:
             copy = unstructured.decode(copy, source.message).obj

@@ -1,6 +1,7 @@
 """Generates names from `metadata.generateName`.
 
-`registry.object_writer` calls it: the prefix `web-` becomes `web-x7k2p`.
+`registry.object_writer` calls it, and `admission.account_admission` for the name of a volume: the prefix `web-` becomes
+`web-x7k2p`.
 
 Source: the API conventions on generateName; apimachinery's alphabet has no vowels (no accidental words) and no
 characters that are easily confused.

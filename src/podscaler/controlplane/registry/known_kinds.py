@@ -1,7 +1,8 @@
 """Lists the kinds that the API server serves at the moment, and restarts controllers when that set changes.
 
-CustomResourceDefinitions add and remove kinds. `cli.up` creates a `KnownKinds` and calls `notify` after each change.
-The garbage collector, the namespace controller and the custom metrics iterate over it.
+CustomResourceDefinitions add and remove kinds. `cli.up.control_plane` creates a `KnownKinds` and calls `notify` after
+each change; `controlplane.controller_manager` runs controllers in `restart_on_change`. The garbage collector, the
+namespace controller and the custom metrics iterate over it.
 """
 
 import asyncio
@@ -36,13 +37,13 @@ class KnownKinds:
         while True:
             self._changed.clear()
             task = asyncio.ensure_future(run())
-            change = asyncio.ensure_future(self._changed.wait())
+            change_task = asyncio.ensure_future(self._changed.wait())
             try:
-                await asyncio.wait((task, change), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((task, change_task), return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     return task.result()
             finally:
-                await _cancel_all(task, change)
+                await _cancel_all(task, change_task)
 
 
 async def _cancel_all(*tasks: asyncio.Future[Any]) -> None:

@@ -1,8 +1,9 @@
 """Prepares objects for create and update: sets server-side metadata, applies the kind's strategy, validates.
 
 `registry.object_writer` calls it inside a transaction. `complete_new` and `complete_update` change the new object in
-place (uid, creationTimestamp, generation); the rules of a kind come from its `Strategy` (`api.resource.resources`).
-metadata.managedFields belong to `registry.field_managers`.
+place (uid, creationTimestamp, generation); the rules of a kind come from its `Strategy` (`api.resource.resources`): a
+new step of all kinds goes into these functions, one of a kind into a hook. The API server's handlers call
+`set_namespace`. metadata.managedFields belong to `registry.field_managers`.
 
 Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
 tests/conformance/golden/update-hpa.jsonl.
@@ -75,8 +76,8 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     metadata = new.setdefault("metadata", {})
     metadata.pop("managedFields", None)
     metadata.pop("selfLink", None)
-    _prepare_update(resource, new, old, subresource)
-    metadata = new["metadata"]
+    _call_update_hook(resource, new, old, subresource)
+    metadata = new["metadata"]  # again: the strategy may have replaced it
     old_metadata = old["metadata"]
     for name in _KEPT_IF_MISSING:
         if not metadata.get(name) and name in old_metadata:
@@ -121,7 +122,7 @@ def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> O
 
     Raises ConversionNeeded for a kind that a webhook converts.
     """
-    message = _message_of(resource)
+    message = _storage_message(resource)
     return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
 
 
@@ -149,14 +150,14 @@ def is_same(new: Object, old: Object) -> bool:
     return _without_resource_version(new) == _without_resource_version(old)
 
 
-def _message_of(resource: Resource) -> str:
+def _storage_message(resource: Resource) -> str:
     """The name of the storage version in `api.schema.schema`, empty for kinds without a schema."""
     messages = (served.message for served in resource.versions if served.version == resource.storage_version)
     message = next(messages, "")
     return message if schema.find_message(message) else ""
 
 
-def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+def _call_update_hook(resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Call the hook of the kind for an update of the object or of a subresource."""
     strategy = resource.strategy
     if not subresource:

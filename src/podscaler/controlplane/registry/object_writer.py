@@ -137,7 +137,7 @@ class ObjectWriter:
             self._check_new(transaction, resource, obj["metadata"])
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed_fields)
-            return _put(transaction, resource, new, allocation)
+            return _store_allocated(transaction, resource, new, allocation)
 
     def apply(
         self, transaction: Transaction, resource: Resource, object_key: str, change: Change, options: UpdateOptions
@@ -146,7 +146,7 @@ class ObjectWriter:
 
         Returns the entry, and whether it is new. Raises as `create` and `update`.
         """
-        if options.subresource or _find(transaction, resource, object_key) is not None:
+        if options.subresource or _find_object(transaction, resource, object_key) is not None:
             return self.update(transaction, resource, object_key, change, options), False
         new = change({})
         new["metadata"].pop("resourceVersion", None)  # `create` would reject it
@@ -164,9 +164,9 @@ class ObjectWriter:
             ConversionNeeded: a webhook has to convert an object first.
             Exception: whatever `change` raises.
         """
-        stored = _get(transaction, resource, object_key)
+        stored = _get_object(transaction, resource, object_key)
         self._check_preconditions(resource, stored, options)
-        old, new = self.decode_for_hooks(resource, stored), self._changed(resource, stored, change)
+        old, new = self.decode_for_hooks(resource, stored), self._apply_change(resource, stored, change)
         stored_entries, sent_entries = field_managers.take_entries(old), field_managers.take_entries(new)
         if sent_entries == stored_entries:
             sent_entries = None
@@ -185,7 +185,7 @@ class ObjectWriter:
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
-            old_to_compare, is_outdated = self._in_storage_version(resource, old, stored)
+            old_to_compare, is_stored_outdated = self._in_storage_version(resource, old, stored)
             update = field_managers.Update(
                 old=old_to_compare,
                 new=new,
@@ -196,16 +196,16 @@ class ObjectWriter:
                 subresource=options.subresource,
             )
             managed_fields, is_changed = self.field_managers.entries_after(resource, update, options.author)
-            if not (is_changed or allocation.spec or is_outdated):
+            if not (is_changed or allocation.spec or is_stored_outdated):  # the resourceVersion stays
                 return stored
             if allocation.spec:  # after the managers: allocated fields belong to none of them
                 new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(new), old)
             field_managers.set_entries(new, managed_fields)
-            return _put(transaction, resource, new, allocation)
+            return _store_allocated(transaction, resource, new, allocation)
 
     def delete(self, transaction: Transaction, resource: Resource, object_key: str, options: DeleteOptions) -> Deleted:
         """Mark or remove the object. Raises StatusError 403, 404, 409."""
-        stored = _get(transaction, resource, object_key)
+        stored = _get_object(transaction, resource, object_key)
         if options.forces_unreadable:  # for objects that cannot be read, and this one can be
             raise api_errors.unsafe_delete_conflict(resource, stored.key, stored.name)
         if stored.name in resource.strategy.permanent_names:
@@ -234,7 +234,7 @@ class ObjectWriter:
                 raise
         return obj
 
-    def _changed(self, resource: Resource, stored: Entry, change: Change) -> Object:
+    def _apply_change(self, resource: Resource, stored: Entry, change: Change) -> Object:
         """`change(stored)`, where a `Replacement` also gets the replaced version. Raises as `change`."""
         if not isinstance(change, Replacement):
             return change(self.decode_for_hooks(resource, stored))
@@ -344,21 +344,21 @@ class ObjectWriter:
             raise api_errors.invalid(self.stored_kind(resource), obj["metadata"].get("name", ""), errors)
 
 
-def _find(transaction: Transaction, resource: Resource, object_key: str) -> Entry | None:
+def _find_object(transaction: Transaction, resource: Resource, object_key: str) -> Entry | None:
     """The newest version of the object at `object_key`; None if there is none."""
     namespace, _, name = object_key.rpartition("/")
     return transaction.find(resource.storage_key, namespace, name)
 
 
-def _get(transaction: Transaction, resource: Resource, object_key: str) -> Entry:
-    """As `_find`. Raises StatusError 404 if there is no object."""
-    stored = _find(transaction, resource, object_key)
+def _get_object(transaction: Transaction, resource: Resource, object_key: str) -> Entry:
+    """As `_find_object`. Raises StatusError 404 if there is no object."""
+    stored = _find_object(transaction, resource, object_key)
     if stored is None:
         raise api_errors.not_found(resource, object_key.rpartition("/")[2])
     return stored
 
 
-def _put(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:
+def _store_allocated(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:
     """Store an object and keep its allocated values; a dry run keeps nothing."""
     entry = transaction.put(resource.storage_key, new)
     if not transaction.is_dry:

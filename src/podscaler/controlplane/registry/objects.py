@@ -111,7 +111,7 @@ class Objects:
             self._store.drop_table(withdrawn.storage_key)
 
     def knows(self, key: str) -> bool:
-        """Whether a kind is served."""
+        """Whether a kind is served; never raises KeyError."""
         return key in self._resources
 
     @property
@@ -174,7 +174,7 @@ class Objects:
         kind = self._resources[resource]
         if self.admission.selects(kind, "CREATE", ""):
             return await self._create_admitted(kind, obj, author, dry_run)
-        return await self._create(kind, author, obj, "", dry_run)
+        return await self._create(kind, author, obj, uid="", dry_run=dry_run)
 
     async def _create(self, kind: Resource, author: Author | None, obj: Object, uid: str, dry_run: bool) -> Entry:
         """Create an object in a transaction, which is repeated after the objects are converted by a webhook."""
@@ -182,7 +182,7 @@ class Objects:
         def create(transaction: Transaction) -> Entry:
             if kind.strategy.convert is None:
                 return self._writer.create(transaction, kind, obj, author, uid)
-            new = remote_admission.copied(obj)
+            new = entries.deep_copy(obj)
             try:
                 return self._writer.create(transaction, kind, new, author, uid)
             finally:  # the next attempt has the same generated name
@@ -222,14 +222,14 @@ class Objects:
         """
         kind = self._resources[resource]
         object_key = entries.key_of(namespace, name)
-        is_admitted = any(
+        is_admitted = any(  # which of the two the write is, has to be known before the webhooks are called
             self.admission.selects(kind, operation, options.subresource) for operation in ("CREATE", "UPDATE")
         )
         if is_admitted and self.find(resource, namespace, name) is not None:
             return await self.update(resource, namespace, name, change, options=options), False
         if is_admitted and not options.subresource:
             new = change({})
-            new["metadata"].pop("resourceVersion", None)
+            new["metadata"].pop("resourceVersion", None)  # `create` would reject it
             return await self.create(resource, new, dry_run=options.dry_run, author=options.author), True
         return await self._write(
             kind,
@@ -265,8 +265,9 @@ class Objects:
         def changed(stored: Entry) -> tuple[Object, Object]:
             if isinstance(change, Replacement):
                 change.replaced = stored
-            old, base = (self._writer.decode_for_hooks(kind, stored) for _ in range(2))
-            new = remote_admission.copied(change(base))
+            old = self._writer.decode_for_hooks(kind, stored)
+            own_copy = self._writer.decode_for_hooks(kind, stored)  # `change` may change its argument
+            new = entries.deep_copy(change(own_copy))
             if not options.subresource:  # of subresources the plugins run in the write only
                 self._writer.admit(kind, new, old)
             return old, new
@@ -310,13 +311,18 @@ class Objects:
         await self.admission.validate(write)
 
     async def delete_collection(
-        self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
+        self,
+        resource: str,
+        namespace: str,
+        *,
+        list_options: ListOptions = LATEST,
+        options: DeleteOptions = PLAIN_DELETE,
     ) -> ListPage:
-        """Delete the objects that `which` selects, in batches that are no single transaction.
+        """Delete the objects that `list_options` selects, in batches that are no single transaction.
 
         Returns them in their state before. Raises as `list` and `delete`.
         """
-        page = self.list(resource, namespace, options=which)
+        page = self.list(resource, namespace, options=list_options)
         deletion.check_options(options)
         if self.admission.selects(self._resources[resource], "DELETE", ""):
             for entry in page.entries:
@@ -346,30 +352,32 @@ class Objects:
         kind = self._resources[resource]
         object_key = entries.key_of(namespace, name)
         if not self.admission.selects(kind, "UPDATE", "scale"):
-            return await self._scale_of(kind, await self._rescale(kind, object_key, change, options))
+            return await self._stored_scale(kind, await self._update_through_scale(kind, object_key, change, options))
 
         def changed(stored: Entry) -> tuple[Object, Object]:
             obj = self._writer.decode_for_hooks(kind, stored)
             old = scale_field_managers.scale_with_managers(self.field_managers, kind, obj)
-            return old, change(remote_admission.copied(old))
+            return old, change(entries.deep_copy(old))
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))
             attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._rescale(kind, object_key, lambda _scale: new, attempt)
-            return entry, await self._scale_of(kind, entry)
+            entry = await self._update_through_scale(kind, object_key, lambda _scale: new, attempt)
+            return entry, await self._stored_scale(kind, entry)
 
         steps = UpdateSteps(
             partial(self.get, resource, namespace, name), lambda stored: self.converted(partial(changed, stored)), store
         )
         write = AdmittedWrite(kind, "UPDATE", "scale", namespace, name, new=None, old=None, is_dry=options.dry_run)
-        return await self._scale_of(kind, await remote_admission.admitted_update(self.admission, write, steps))
+        return await self._stored_scale(kind, await remote_admission.admitted_update(self.admission, write, steps))
 
-    async def _scale_of(self, kind: Resource, entry: Entry) -> Object:
-        """The Scale of a stored object. Raises StatusError 500."""
+    async def _stored_scale(self, kind: Resource, entry: Entry) -> Object:
+        """The Scale of a stored object. Raises StatusError 500 if a conversion webhook fails."""
         return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.decode_for_hooks(kind, entry)))
 
-    async def _rescale(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
+    async def _update_through_scale(
+        self, kind: Resource, object_key: str, change: Change, options: UpdateOptions
+    ) -> Entry:
         """The entry of the object at `object_key` after `change` was applied to its Scale."""
         rescale = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
         return await self._update(kind, object_key, rescale, replace(options, author=None))

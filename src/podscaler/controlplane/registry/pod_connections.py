@@ -1,8 +1,8 @@
 """Defines the interfaces between the API server and the node agent for exec, attach and port-forward.
 
 `apiserver.streaming` opens sessions and copies bytes between them and clients; the kubelet package implements the
-protocols. A session has the standard streams of one process; a port connection is one TCP connection to a pod.
-Back-pressure applies in both directions: writes wait for room, output is read only on demand.
+protocols (`kubelet.node_connections`). A session has the standard streams of one process; a port connection is one TCP
+connection to a pod. Back-pressure applies in both directions: writes wait for room, output is read only on demand.
 """
 
 import ssl
@@ -84,11 +84,11 @@ class PodPortConnection(Protocol):
         ...
 
     async def end_input(self) -> None:
-        """Close the sending side."""
+        """Close the sending side; the pod may still send."""
         ...
 
     async def close(self) -> None:
-        """Abort the connection."""
+        """Abort the connection in both directions."""
         ...
 
 
@@ -122,10 +122,10 @@ class NodeEndpoint:
     Attributes:
         node_name: the name of the Node.
         host, port: where it listens.
-        client_tls: makes the TLS settings of the API server as its client. Blocks. Raises UsageError.
+        make_client_tls: makes the TLS settings of the API server as its client. Blocks. Raises UsageError.
     """
 
     node_name: str
     host: str
     port: int
-    client_tls: Callable[[], ssl.SSLContext]
+    make_client_tls: Callable[[], ssl.SSLContext]

@@ -1,7 +1,8 @@
 """Defines the interfaces of everything that the API server serves besides stored objects: container logs and metrics.
 
 Such data are computed for each request. The package `controlplane.kubelet` implements `PodLogs`, `controlplane.metrics`
-the others; `cli.up` passes them to the API server.
+the others; `cli.up.control_plane` passes them to the API server in `ServerParts`
+(`apiserver.http.resource_request`), which needs a field for a new provider.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

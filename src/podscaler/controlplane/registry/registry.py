@@ -1,6 +1,7 @@
 """The API client of controllers and node in the same process as the API server (the place of client-go's clientset).
 
-`cli.up` creates one `Registry`; controllers call it in place of HTTP. Invariants:
+`cli.up.control_plane` creates one `Registry`; controllers call it in place of HTTP. A new kind of read or write: a
+method here that calls one of `registry.objects`. Invariants:
 
 1. Writes pass the same admission, validation and defaulting as requests over HTTP, as the user `users.SYSTEM`.
 2. Kinds are named by `Resource.key` (`pods`, `deployments.apps`); objects are dicts in their storage version.
@@ -17,13 +18,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
-
 from podscaler.api.resource.resources import Resource
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.entries import Entry, deep_copy
 from podscaler.controlplane.storage.options import (
     LATEST,
     Author,
@@ -84,12 +83,12 @@ class Views:
         return entry.view
 
     def listed(self, entry: Entry) -> Object:
-        """The object as lists return it: shared for kinds that are kept, else the caller's own copy."""
+        """The object as lists return it: shared for kinds in `_CACHED_KINDS`, else the caller's own copy."""
         return self.of(entry) if entry.resource in _CACHED_KINDS else entry.decode()
 
 
 class IterationLimiter:
-    """Limits how many callers proceed in an iteration of the event loop; the others wait for the next, in order."""
+    """Limits how many callers proceed in an iteration of the event loop; the others wait for later ones, in order."""
 
     def __init__(self, per_iteration: int = WRITES_PER_ITERATION) -> None:
         self._per_iteration = per_iteration
@@ -99,7 +98,7 @@ class IterationLimiter:
     async def acquire(self) -> None:
         """Return when the caller may proceed: at once if this iteration has a slot left."""
         if self._free_slots == self._per_iteration:  # the first caller of this iteration
-            asyncio.get_running_loop().call_soon(self._renew)
+            asyncio.get_running_loop().call_soon(self._begin_iteration)
         if self._free_slots:
             self._free_slots -= 1
             return
@@ -107,7 +106,7 @@ class IterationLimiter:
         self._waiting.append(waiter)
         await waiter
 
-    def _renew(self) -> None:
+    def _begin_iteration(self) -> None:
         """Begin an iteration: all slots are free again, and the waiting callers take them first."""
         self._free_slots = self._per_iteration
         while self._waiting and self._free_slots:
@@ -116,7 +115,7 @@ class IterationLimiter:
                 waiter.set_result(None)
                 self._free_slots -= 1
         if self._free_slots < self._per_iteration:
-            asyncio.get_running_loop().call_soon(self._renew)
+            asyncio.get_running_loop().call_soon(self._begin_iteration)
 
 
 class Registry:
@@ -138,7 +137,7 @@ class Registry:
         self._pause_limiter: IterationLimiter = shared._pause_limiter if shared else IterationLimiter(1)
 
     def acting_as(self, manager: str) -> "Registry":
-        """The same objects for another field manager."""
+        """A registry of the same objects that writes as another field manager; it shares the limiters of this one."""
         return Registry(self._objects, manager, shared=self)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
@@ -168,8 +167,8 @@ class Registry:
     async def create(self, resource: str, obj: Object) -> Object:
         """Create a copy of `obj` (with metadata.namespace if namespaced). Raises StatusError 404, 409, 422."""
         await self._write_limiter.acquire()
-        new = _copied(obj)
-        _default(self._objects.resource(resource), new)
+        new = deep_copy(obj)
+        _set_defaults(self._objects.resource(resource), new)
         with acting_user.as_user(users.SYSTEM):
             return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
 
@@ -190,9 +189,9 @@ class Registry:
         }
 
         def change(_stored: Object) -> Object:
-            new = _copied(unmanaged)
+            new = deep_copy(unmanaged)
             if subresource != "status":
-                _default(kind, new)
+                _set_defaults(kind, new)
             return new
 
         namespace, name = metadata.get("namespace", ""), metadata["name"]
@@ -212,7 +211,7 @@ class Registry:
         def changed(stored: Object) -> Object:
             change(stored)
             if subresource != "status":
-                _default(kind, stored)
+                _set_defaults(kind, stored)
             return stored
 
         return await self._update(resource, namespace, name, changed, self._options(subresource))
@@ -272,7 +271,7 @@ class Registry:
         410; the caller then watches again, or uses `watch_renewed`.
         """
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
-        return _events(self._objects.watch(resource, options=options), self._views)
+        return _object_events(self._objects.watch(resource, options=options), self._views)
 
     async def watch_renewed(
         self, resource: str, *, on_watch: Callable[[], None] | None = None
@@ -302,7 +301,7 @@ class Registry:
                     raise
 
 
-async def _events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:
+async def _object_events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:
     """The events of a subscription with decoded objects, without an end. Raises StatusError 410."""
     while True:
         batch = await subscription.batch()
@@ -312,13 +311,7 @@ async def _events(subscription: Subscription, views: Views) -> AsyncIterator[Obj
                 await asyncio.sleep(0)  # let other tasks run
 
 
-def _copied(obj: Object) -> Object:
-    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
-    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
-    return copy
-
-
-def _default(kind: Resource, obj: Object) -> None:
+def _set_defaults(kind: Resource, obj: Object) -> None:
     """Set the defaults of the storage version, in place."""
     for version in kind.versions:
         if version.version == kind.storage_version:

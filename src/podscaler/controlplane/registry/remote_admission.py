@@ -3,7 +3,8 @@
 `registry.objects` calls it for the writes that an `AsyncAdmission` (`apiserver.webhooks.webhook_admission`) selects;
 `apiserver.dispatch` calls `admit_connection`. A write is decided twice: first as a dry run, whose result is what
 validating admission gets, then for good, unless the object was changed meanwhile; then it starts again from the new
-version. So no transaction waits for the network.
+version. So no transaction waits for the network. A new operation: a value of `Operation`, and a function here that
+calls `mutate` and `validate`.
 
 Source: kube-apiserver calls mutating admission before, and validating admission after, the preparation of an object.
 """
@@ -11,16 +12,14 @@ Source: kube-apiserver calls mutating admission before, and validating admission
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
-
-import msgspec
+from typing import Literal, Protocol
 
 from podscaler.api.machinery.field import invalid, invalid_object, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import object_preparation
-from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.entries import Entry, deep_copy
 
 ATTEMPTS_MAX = 10
 """How often an update is tried: it starts again if the object was changed meanwhile."""
@@ -49,7 +48,7 @@ class WriteContext:
 _CONTEXT: ContextVar[WriteContext | None] = ContextVar("podscaler-write-context", default=None)
 
 
-def begin(context: WriteContext) -> None:
+def set_context(context: WriteContext) -> None:
     """Set the context for the rest of the current task."""
     _CONTEXT.set(context)
 
@@ -140,7 +139,7 @@ async def admitted_create(
     write: AdmittedWrite,
     create: Callable[[Object, str, bool], Awaitable[Entry]],
 ) -> Entry:
-    """The entry of a new object.
+    """The entry of a new object, with the name and uid that it had when it was validated.
 
     Args:
         admission: called before the create.
@@ -152,7 +151,7 @@ async def admitted_create(
     """
     new = await admission.mutate(write) or {}
     object_preparation.set_namespace(new, write.namespace)
-    preview = (await create(copied(new), "", True)).decode()
+    preview = (await create(deep_copy(new), "", True)).decode()  # a dry run
     metadata = preview["metadata"]
     await admission.validate(replace(write, new=preview, name=metadata["name"]))
     named = {**new, "metadata": {**new["metadata"], "name": metadata["name"]}}
@@ -167,15 +166,15 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
     for attempt in range(1, ATTEMPTS_MAX + 1):
         stored = steps.read()
         old, changed = await steps.change(stored)
-        new = await admission.mutate(replace(write, new=changed, old=copied(old))) or {}
+        new = await admission.mutate(replace(write, new=changed, old=deep_copy(old))) or {}
         if write.subresource != "scale":  # whose metadata are read for the name and the version alone
             object_preparation.set_namespace(new, write.namespace)
             _check_named(new, write.resource)
         try:
-            entry, preview = await steps.store(copied(new), stored.revision, True)
+            entry, preview = await steps.store(deep_copy(new), stored.revision, True)
             await admission.validate(replace(write, new=preview, old=old))
             return entry if write.is_dry else (await steps.store(new, stored.revision, False))[0]
-        except StatusError as error:
+        except StatusError as error:  # a conflict is repeated, unless the client's precondition caused it
             if error.code != _CONFLICT or attempt == ATTEMPTS_MAX or steps.read().revision == stored.revision:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -203,8 +202,3 @@ async def admit_connection(
         )
         await admission.mutate(write)
         await admission.validate(write)
-
-
-def copied(obj: Any) -> Any:
-    """A deep copy of JSON-ready data."""
-    return msgspec.json.decode(msgspec.json.encode(obj))

@@ -1,8 +1,8 @@
 """Runs steps that may need objects in a version to which only a webhook can convert them.
 
-`registry.objects` and the API server's handlers call `settled` for custom resources whose definition has a conversion
-webhook: the step runs, ends with `ConversionNeeded`, the webhook is called, and the step runs again with its result. So
-no transaction waits for the network.
+`registry.objects` calls `settled` for custom resources whose definition has a conversion webhook (for the API server's
+handlers in `Objects.converted`): the step runs, ends with `ConversionNeeded`, the webhook is called, and the step runs
+again with its result. So no transaction waits for the network.
 """
 
 import logging
@@ -38,7 +38,7 @@ class ConvertsNothing:
         raise api_errors.error_without_reason(str(needed))
 
 
-async def _converted(converter: RemoteConverter, needed: ConversionNeeded) -> list[Object]:
+async def _call_webhook(converter: RemoteConverter, needed: ConversionNeeded) -> list[Object]:
     """The converted objects; an error about a stored object names its revision. Raises StatusError 500."""
     try:
         return await converter.convert(needed)
@@ -50,9 +50,12 @@ async def _converted(converter: RemoteConverter, needed: ConversionNeeded) -> li
 
 
 async def _convert_into_scope(converter: RemoteConverter, needed: ConversionNeeded) -> None:
-    """Store the converted objects in the scope, or that an optional conversion failed. Raises StatusError 500."""
+    """Keep the converted objects, or that an optional conversion failed, in the current `webhook_conversion.scope`.
+
+    Raises StatusError 500 if a conversion fails that is not optional.
+    """
     try:
-        webhook_conversion.keep_converted(needed, await _converted(converter, needed))
+        webhook_conversion.keep_converted(needed, await _call_webhook(converter, needed))
     except StatusError as error:
         if not needed.is_optional:
             raise

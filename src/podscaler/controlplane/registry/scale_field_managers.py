@@ -1,7 +1,8 @@
 """Applies a write of the scale subresource to the scaled object: its replicas, and the owners of that field.
 
-`objects.Objects.update_scale` calls `apply_scale_change` inside the store's write. A Scale has managedFields of its
-own, which are computed from, and written back to, those of the object (a Deployment, for example).
+`objects.Objects.update_scale` calls `apply_scale_change` inside the store's write, and `scale_with_managers` for
+webhooks; `apiserver.handlers.scales` reads `SCALE_KIND`. A Scale has managedFields of its own, which are computed from,
+and written back to, those of the object (a Deployment, for example).
 
 Source: the scale subresources of kube-apiserver's registries.
 """
@@ -24,23 +25,26 @@ from podscaler.controlplane.registry.object_writer import Change
 from podscaler.controlplane.storage.options import Author
 
 SCALE_MESSAGE = "autoscaling/v1.Scale"
-_NO_TIME = ""
-"""Entries of the scale subresource have no time."""
+_ENTRY_TIME = ""
+"""As upstream, entries of the scale subresource have no time."""
 
 
 def _find_type(version: str) -> FieldType | None:
+    """The types of the fields of a Scale; None for another apiVersion than that of Scales."""
     return message_types.of_message(SCALE_MESSAGE) if version == SCALE_VERSION else None
 
 
-def _unchanged(obj: Object, _version: str, _wanted: str) -> Object:
+def _convert_nothing(obj: Object, _version: str, _target_version: str) -> Object:
+    """The Scale itself, which has one version."""
     return obj
 
 
-def _empty(_version: str) -> Object:
+def _empty_scale(_version: str) -> Object:
+    """The Scale without fields."""
     return canonical.canonical({}, SCALE_MESSAGE)
 
 
-SCALE_KIND = ManagedKind(Versions(_find_type, _unchanged, {}), _empty, "scale")
+SCALE_KIND = ManagedKind(Versions(_find_type, _convert_nothing, {}), _empty_scale, "scale")
 """How the fields of a Scale are tracked."""
 
 
@@ -56,20 +60,24 @@ def apply_scale_change(
         author: the writer; None if the new Scale has managedFields of its own.
         obj: the stored object.
 
-    Raises StatusError 409 for another object's uid, 422 for negative replicas; every error of `change`.
+    Raises StatusError 409 for another object's uid, 422 for negative replicas, 400 for a custom resource without them;
+    every error of `change`.
     """
     parent_entries = managing.take_entries(obj) or []
-    fields = field_managers.scale_fields(resource)
+    replica_fields = field_managers.scale_fields(resource)
     scale = scale_objects.scale_of(resource, obj)
-    live_entries = fields.of_scale(parent_entries)
+    live_entries = replica_fields.of_scale(parent_entries)
     managing.set_entries(scale, live_entries)
     new_scale = change(scale)
     _check_uid(resource, new_scale, obj)
     sent_entries = managing.take_entries(new_scale)
     managing.take_entries(scale)
-    new_entries = sent_entries or [] if author is None else _updated(scale, new_scale, live_entries, author)
+    if author is None:
+        new_entries = sent_entries or []
+    else:
+        new_entries = _entries_after_update(scale, new_scale, live_entries, author)
     scale_objects.apply_scale(resource, obj, new_scale)
-    obj["metadata"]["managedFields"] = fields.of_parent(parent_entries, new_entries)
+    obj["metadata"]["managedFields"] = replica_fields.of_parent(parent_entries, new_entries)
     return obj
 
 
@@ -93,10 +101,10 @@ def _check_uid(resource: Resource, new_scale: Object, obj: Object) -> None:
         raise api_errors.conflict(subresource, obj["metadata"]["name"], reason)
 
 
-def _updated(scale: Object, new_scale: Object, live_entries: Entries, author: Author) -> Entries:
+def _entries_after_update(scale: Object, new_scale: Object, live_entries: Entries, author: Author) -> Entries:
     """The entries of a Scale after `author` wrote it; none if the object has none."""
     if not live_entries:
         return []
     old, new = (canonical.canonical(obj, SCALE_MESSAGE) for obj in (scale, new_scale))
-    writer = SCALE_KIND.writer(author.manager, SCALE_VERSION, _NO_TIME)
+    writer = SCALE_KIND.writer(author.manager, SCALE_VERSION, _ENTRY_TIME)
     return managed_kinds.entries_after_update(SCALE_KIND, old, new, live_entries, writer)

@@ -1,7 +1,8 @@
 """Converts objects to autoscaling/v1 Scale and back, for the subresource `scale`.
 
-`objects.Objects` calls it: a Deployment with 3 replicas is a Scale with `spec: {replicas: 3}` and `status: {replicas,
-selector}`; a written Scale sets the Deployment's replicas. Where a kind has its replicas is its `ScaleMapping`.
+`registry.objects` and `scale_field_managers` call it: a Deployment with 3 replicas is a Scale with `spec: {replicas:
+3}` and `status: {replicas, selector}`; a written Scale sets the Deployment's replicas. Where a kind has its replicas is
+its `ScaleMapping`.
 
 Source: docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
@@ -33,18 +34,18 @@ def served_scale(resource: Resource, obj: Object) -> Object:
 
 def scale_of(resource: Resource, obj: Object) -> Object:
     """The Scale of an object, with `REPLICAS_UNSET` for a custom resource without replicas."""
-    scale = mapping(resource)
-    stored_replicas = scale.replicas(obj)
+    scale_mapping = mapping(resource)
+    stored_replicas = scale_mapping.replicas(obj)
     replicas = REPLICAS_UNSET if stored_replicas is None else stored_replicas
-    status: Object = {"replicas": scale.status_replicas(obj)}
-    selector = scale.selector(obj)
+    status: Object = {"replicas": scale_mapping.status_replicas(obj)}
+    selector = scale_mapping.selector(obj)
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: obj["metadata"][name] for name in _SCALE_METADATA_FIELDS if name in obj["metadata"]},
-        "spec": {"replicas": replicas} if replicas else {},
+        "spec": {"replicas": replicas} if replicas else {},  # as Go, which omits 0
         "status": status,
     }
 
@@ -58,7 +59,7 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
     metadata = obj["metadata"]
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     custom_path = mapping(resource).custom_path
-    if custom_path and replicas == REPLICAS_UNSET:
+    if custom_path and replicas == REPLICAS_UNSET:  # only custom resources have a path
         raise api_errors.bad_request(f'the spec replicas field "{custom_path}" cannot be empty')
     if replicas < 0 and not custom_path:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")

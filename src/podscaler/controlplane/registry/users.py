@@ -1,6 +1,7 @@
 """Defines the users of the API and the names of system users and groups (k8s.io/apiserver's user.Info).
 
-`auth` creates a `User` for each request; authorization and the access reviews read it.
+`auth` creates a `User` for each request; authorization and the access reviews read it. A new attribute is also shown by
+`apiserver.handlers.reviews.user_info` and sent to webhooks by `apiserver.webhooks.admission_reviews`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,8 @@
 """Backs up a cluster into one file, while `podscaler up` may be running; `restore` reads it.
 
 The command `podscaler backup` calls `write`. A backup is a SQLite database as described in `database_file`, with the
-cluster's credentials in a table of its own (`files`): whoever has it has the permissions of the cluster's admin.
+cluster's credentials in a table of its own (`files`): whoever has it has the permissions of the cluster's admin. A new
+credential file: a line in `data_directory.CONNECTION_FILES`.
 """
 
 import sqlite3
@@ -15,7 +16,7 @@ from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.storage import data_directory, database_file, salvage
 from podscaler.controlplane.storage.database_file import State
 
-_CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
+_CREATE_FILES_TABLE = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
             raise UsageError(f"{path} is there already: name another file, or --force to replace it.")
         data_directory.check_owner(directory)
         with closing(database_file.open_to_read(source, is_damaged=is_salvage)) as database:
-            return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
+            write_copy = _write_salvaged if is_salvage else _write_intact
+            return write_copy(database, directory, path)
     except sqlite3.Error as error:
         message = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
         raise UsageError(message if is_salvage else database_file.unusable_message(source, error)) from error
@@ -61,6 +63,7 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
 
 def summarize(database: sqlite3.Connection, path: Path) -> BackupSummary:
     """The summary of an intact database; `path` is for error messages. Raises UsageError, sqlite3.Error."""
+    # the newest version of each object that is not deleted: neither a deletion nor replaced by a later version
     query = "SELECT count(*) FROM versions WHERE body IS NOT NULL AND revision NOT IN (SELECT previous FROM versions)"
     (objects,) = database.execute(query).fetchone()
     return BackupSummary(objects, database_file.read_state(database, path).revision)
@@ -75,45 +78,51 @@ def credential_files(database: sqlite3.Connection) -> dict[str, bytes]:
     return dict(database.execute("SELECT name, content FROM files")) if has_files else {}
 
 
-def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
+def _write_intact(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     """Back up an intact database with the credentials. Raises UsageError if it is damaged, sqlite3.Error, OSError."""
 
-    def complete(copy: sqlite3.Connection) -> None:
+    def check_and_add_files(copy: sqlite3.Connection) -> None:
         damage = database_file.find_damage(copy)
         if damage:
             raise UsageError(database_file.damaged_message(directory / data_directory.DATABASE, damage))
-        _add_files(copy, directory)
+        _add_credential_files(copy, directory)
 
-    database_file.write_private_copy(database, path, complete)
+    database_file.write_private_copy(database, path, check_and_add_files)
     with closing(database_file.open_to_read(path)) as copy:
         return summarize(copy, path)
 
 
-def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
-    """Back up the readable objects of a damaged database, with an empty change log that begins after them."""
+def _write_salvaged(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
+    """Back up the readable objects of a damaged database, with an empty change log that begins after them.
+
+    Raises sqlite3.Error, OSError, UsageError.
+    """
     known_state = _known_state(database, directory)
     salvaged = salvage.read(database, known_state.revision)
-    newest = max((row.revision for row in salvaged.rows), default=1)
-    state = State(max(newest, known_state.revision), newest, known_state.cluster)
+    newest_readable = max((row.revision for row in salvaged.rows), default=1)  # 1 is the revision of an empty cluster
+    revision = max(newest_readable, known_state.revision)
 
-    def complete(copy: sqlite3.Connection) -> None:
-        database_file.create_tables(copy, state.cluster)
+    def fill_copy(copy: sqlite3.Connection) -> None:
+        database_file.create_tables(copy, known_state.cluster)
         copy.execute("BEGIN")
         copy.executemany(
             "INSERT INTO versions VALUES (?, 0, ?, ?, ?, ?, ?)",
             [(row.revision, row.at_ns, row.resource, row.namespace, row.name, row.body) for row in salvaged.rows],
         )
-        copy.execute("UPDATE state SET revision = ?, floor = ?", (state.revision, state.revision))
+        copy.execute("UPDATE state SET revision = ?, floor = ?", (revision, revision))
         copy.execute("COMMIT")
-        _add_files(copy, directory)
+        _add_credential_files(copy, directory)
 
     with closing(sqlite3.connect(":memory:")) as empty_database:
-        database_file.write_private_copy(empty_database, path, complete)
-    return BackupSummary(len(salvaged.rows), state.revision, salvaged.lost)
+        database_file.write_private_copy(empty_database, path, fill_copy)
+    return BackupSummary(len(salvaged.rows), revision, salvaged.lost)
 
 
 def _known_state(database: sqlite3.Connection, directory: Path) -> State:
-    """The state of the database, or that of the marker if it is damaged: no revision may be assigned twice."""
+    """The state of the database, or that of the marker if it is damaged: no revision may be assigned twice.
+
+    Without either the revision is 0 and the cluster's id empty.
+    """
     try:
         return database_file.read_state(database, directory / data_directory.DATABASE)
     except (sqlite3.Error, UsageError):
@@ -121,16 +130,16 @@ def _known_state(database: sqlite3.Connection, directory: Path) -> State:
         return State(marker.revision, 0, marker.id) if marker else State(0, 0, "")
 
 
-def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
+def _add_credential_files(copy: sqlite3.Connection, directory: Path) -> None:
     """Add the table of the credential files to a copy of the database."""
-    copy.execute(_CREATE_FILES)
-    for name in _credentials(directory):
+    copy.execute(_CREATE_FILES_TABLE)
+    for name in _credential_paths(directory):
         content = secret_files.read(directory / name)
         if content is not None:
             copy.execute("INSERT INTO files VALUES (?, ?)", (name, content))
 
 
-def _credentials(directory: Path) -> Iterator[str]:
+def _credential_paths(directory: Path) -> Iterator[str]:
     """The paths of the files with credentials, relative to the directory; some may not exist."""
     yield from data_directory.CONNECTION_FILES
     certificates = sorted((directory / data_directory.CERTIFICATES).rglob("*.pem"))

@@ -2,7 +2,8 @@
 
 `storage.store` appends durable changes; `storage.watching` and `listing` read. The log is bounded by count, age and the
 bytes of old versions (`Retention`); dropping events raises the compacted revision: the newest revision whose events
-were dropped, so that a watch from an earlier one must fail. Bodies are shared with the current entries.
+were dropped, so that a watch from an earlier one must fail. Bodies are shared with the current entries. A new bound: a
+field of `Retention` and a condition in `EventLog._exceeds_retention`.
 """
 
 from bisect import bisect_right
@@ -14,12 +15,12 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.entries import Entry
 
-_CACHED_EVENTS = 256
+_EVENTS_WITH_FRAMES_MAX = 256
 """How many of the newest events cache their encoded frames for all watchers; slower watchers encode again."""
 _NO_LIMIT = 1 << 62
-_DROPPED_AT_LEAST = 64
-_DROPPED_SHARE = 8
-"""Dropped events leave the lists of a kind once they are more than 64, and more than an eighth of these lists."""
+_MIN_DROPPED_EVENTS = 64
+_DROPPED_SHARE_DIVISOR = 8
+"""Dropped events are deleted from the lists of a kind once they are more than 64, and more than an eighth of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class StoreEvent:
         at_ns: the wall clock at the change, nanoseconds since the epoch.
         entry: the new version, None if the object was deleted.
         previous: the old version, None if the object was created.
-        frames: cache of encoded watch events by form; None if the event is too old to be cached.
+        frames: cache of encoded watch events, which `storage.watching` fills; None before the event is appended to the
+            log, and once `_EVENTS_WITH_FRAMES_MAX` newer ones were.
     """
 
     __slots__ = ("_tombstone", "at_ns", "entry", "frames", "previous", "revision")
@@ -61,14 +63,17 @@ class StoreEvent:
 
     @property
     def subject(self) -> Entry:
-        """The new version, or for a deletion the last one."""
+        """The new version, or for a deletion the last one. Raises AssertionError for an event without either."""
         subject = self.entry or self.previous
         if subject is None:
             raise AssertionError("an event without any version")
         return subject
 
     def tombstone(self) -> Entry:
-        """The entry of a DELETED event: the previous version with the revision of this event."""
+        """The entry of a DELETED event: the previous version with the revision of this event.
+
+        Raises AssertionError for a creation.
+        """
         if self._tombstone is None:
             if self.previous is None:
                 raise AssertionError("a creation has no tombstone")
@@ -93,24 +98,26 @@ class _KindEvents:
         self.compacted_revision = 0
 
     def append(self, event: StoreEvent) -> None:
+        """Append the newest event."""
         self.events.append(event)
         self.revisions.append(event.revision)
 
     def drop_first(self) -> None:
-        """Drop the oldest event; dropped ones leave the lists in blocks, as removing one moves all later ones."""
+        """Drop the oldest event; the lists are cut in blocks, as each deletion at their start moves all later items."""
         self.compacted_revision = self.revisions[self.first_index]
         self.first_index += 1
-        if self.first_index > _DROPPED_AT_LEAST and self.first_index * _DROPPED_SHARE > len(self.events):
+        if self.first_index > _MIN_DROPPED_EVENTS and self.first_index * _DROPPED_SHARE_DIVISOR > len(self.events):
             del self.events[: self.first_index], self.revisions[: self.first_index]
             self.first_index = 0
 
     def after(self, revision: int, limit: int) -> list[StoreEvent]:
+        """At most `limit` retained events after `revision`, oldest first."""
         start = bisect_right(self.revisions, revision, self.first_index)
         return self.events[start : start + limit]
 
 
 class EventLog:
-    """All retained events.
+    """The retained events of all kinds; `resource` arguments are `Resource.key` (`pods`, `deployments.apps`).
 
     Args:
         compacted_revision: the newest revision whose events were dropped.
@@ -122,7 +129,7 @@ class EventLog:
         self._retention = retention
         self._events_by_kind: dict[str, _KindEvents] = {}
         self._all_events: deque[StoreEvent] = deque()
-        self._cached: deque[StoreEvent] = deque()
+        self._events_with_frames: deque[StoreEvent] = deque()
         self._superseded_bytes = 0
 
     def __len__(self) -> int:
@@ -139,9 +146,9 @@ class EventLog:
         self._all_events.append(event)
         self._superseded_bytes += _superseded_bytes(event)
         event.frames = {}
-        self._cached.append(event)
-        if len(self._cached) > _CACHED_EVENTS:
-            self._cached.popleft().frames = None
+        self._events_with_frames.append(event)
+        if len(self._events_with_frames) > _EVENTS_WITH_FRAMES_MAX:
+            self._events_with_frames.popleft().frames = None
 
     def after(self, resource: str, revision: int, limit: int = _NO_LIMIT) -> Sequence[StoreEvent]:
         """At most `limit` events of `resource` after `revision`, oldest first; complete if not `is_behind`."""
@@ -157,7 +164,7 @@ class EventLog:
         """Drop events beyond the retention; returns the revisions whose rows in the database are obsolete."""
         oldest_ns = now_ns - round(self._retention.age_s * NANOSECONDS)
         obsolete: list[int] = []
-        while self._all_events and self._is_over(oldest_ns):
+        while self._all_events and self._exceeds_retention(oldest_ns):
             obsolete += self._drop_first()
         return obsolete
 
@@ -169,8 +176,8 @@ class EventLog:
         self.compacted_revision = compacted_revision
         return obsolete
 
-    def _is_over(self, oldest_ns: int) -> bool:
-        """Whether the log exceeds its bounds, the age of `oldest_ns` included."""
+    def _exceeds_retention(self, oldest_ns: int) -> bool:
+        """Whether the log exceeds its retention; events before `oldest_ns` (since the epoch) are too old."""
         return (
             len(self._all_events) > self._retention.count
             or self._superseded_bytes > self._retention.superseded_bytes
@@ -188,4 +195,5 @@ class EventLog:
 
 
 def _superseded_bytes(event: StoreEvent) -> int:
+    """The size of the old version, 0 for a new object."""
     return len(event.previous.body) if event.previous else 0

@@ -6,6 +6,8 @@
 2. It belongs to the user who runs podscaler, and no other user can read its secrets. Permissions that are too wide are
    removed at the start, with a log line for each path.
 3. It has a marker of its cluster (`ClusterMarker`), so that a lost database is not replaced by an empty cluster.
+
+A new file with secrets: its name in `_PRIVATE_NAMES`, or in CONNECTION_FILES if backups contain it.
 """
 
 import fcntl
@@ -80,12 +82,12 @@ def claim(directory: Path) -> int:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_owner(directory)
-        _check_contents(directory)
+        _check_is_private_or_ours(directory)
         lock_descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _lock(lock_descriptor, directory)
+            _lock_or_refuse(lock_descriptor, directory)
             _restrict_permissions(directory)
-        except BaseException:
+        except BaseException:  # of any kind: nobody else has the descriptor yet
             os.close(lock_descriptor)
             raise
     except OSError as error:
@@ -93,7 +95,7 @@ def claim(directory: Path) -> int:
     return lock_descriptor
 
 
-def _lock(lock_descriptor: int, directory: Path) -> None:
+def _lock_or_refuse(lock_descriptor: int, directory: Path) -> None:
     """Lock an open file of the directory. Raises UsageError if another process has locked it."""
     try:
         fcntl.flock(lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,7 +123,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _check_contents(directory: Path) -> None:
+def _check_is_private_or_ours(directory: Path) -> None:
     """Raise UsageError for a directory that others can access and that is not ours, as in `--data-dir /tmp`."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     names = {path.name for path in directory.iterdir()}
@@ -144,7 +146,7 @@ def _restrict_permissions(directory: Path) -> None:
 
 
 def _private_files(directory: Path) -> Iterator[Path]:
-    """The existing files and folders of a data directory, without symbolic links."""
+    """The existing files and folders of `_PRIVATE_NAMES` and below CERTIFICATES, without symbolic links."""
     named = (directory / name for name in _PRIVATE_NAMES)
     yield from (path for path in named if path.exists() and not path.is_symlink())
     yield from (path for path in sorted((directory / CERTIFICATES).rglob("*")) if not path.is_symlink())

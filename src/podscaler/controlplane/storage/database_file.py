@@ -5,7 +5,8 @@
 needs a higher `FORMAT`, an entry in `_MIGRATIONS` and a test that starts with a file of the previous format.
 
 The table `versions` has a row for each version of an object; `body` is NULL for a deletion. The table `state` has one
-row; its column `floor` is the compacted revision.
+row; its column `floor` is the compacted revision. A new column of `versions` changes `Row`, `SELECT_ROWS`, the INSERT
+of `journal` and of `backup`, and the queries of `salvage`.
 """
 
 import itertools
@@ -27,7 +28,7 @@ FORMAT = 2
 APPLICATION_ID = 0x706F6473
 """Marks a SQLite file as podscaler's ("pods" in ASCII)."""
 
-_TABLES = (
+_CREATE_TABLES = (
     """CREATE TABLE versions (
          revision INTEGER PRIMARY KEY,
          previous INTEGER NOT NULL,
@@ -39,7 +40,7 @@ _TABLES = (
        )""",
     "CREATE TABLE state (revision INTEGER NOT NULL, floor INTEGER NOT NULL, cluster TEXT NOT NULL DEFAULT '')",
 )
-_PRIMARY_CODE = 0xFF
+_PRIMARY_CODE_MASK = 0xFF
 """The bits of an extended result code of SQLite that are the primary code."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -49,7 +50,9 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 16777216",
     "PRAGMA secure_delete = FAST",  # else every page that a delete frees is written once more, on a full disk too
 )
+"""Settings of a connection that writes: each commit is on the disk before it returns."""
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
+"""Lets freed pages return to the disk; takes effect in an empty file, or with the next VACUUM."""
 SELECT_ROWS = "SELECT revision, previous, at_ns, resource, namespace, name, CAST(body AS BLOB) FROM versions"
 
 logger = logging.getLogger(__name__)
@@ -104,12 +107,13 @@ def entry_of(row: Row) -> Entry | None:
     return Entry(row.resource, row.namespace, row.name, row.revision, row.body)
 
 
-def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) -> sqlite3.Connection:
+def open_database(path: Path, *, check_creation: Callable[[], None] = lambda: None) -> sqlite3.Connection:
     """Open the file for writing in the current format; it is created or migrated as needed.
 
     Args:
         path: the file, in a claimed data directory.
-        may_create: called before a file is created, or an empty one is filled; raises UsageError if it must not be.
+        check_creation: called before a file is created, and before an empty one is filled (so twice for a new one);
+            raises UsageError if that is not allowed.
 
     Raises:
         UsageError: the file is damaged, of a newer format or not a store (it is not changed then), locked, on a full
@@ -117,14 +121,14 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
         OSError: the file cannot be opened.
     """
     if not path.exists():
-        may_create()
+        check_creation()
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # others could read a file that SQLite creates
     with _errors_with_path(path):
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            file_format = check_format(database, path)
+            file_format = read_format(database, path)
             if not file_format:
-                may_create()
+                check_creation()
                 database.execute(INCREMENTAL_VACUUM)
             for pragma in _PRAGMAS:
                 database.execute(pragma)
@@ -152,7 +156,7 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
         database.execute("PRAGMA query_only = ON")
         if is_damaged:
             database.execute("PRAGMA writable_schema = ON")  # else SQLite reads no page of a truncated file
-        if not check_format(database, path):
+        if not read_format(database, path):
             raise UsageError(f"{path} is empty: there is no cluster in it.")
         return database
     except BaseException:
@@ -160,7 +164,7 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
         raise
 
 
-def check_format(database: sqlite3.Connection, path: Path) -> int:
+def read_format(database: sqlite3.Connection, path: Path) -> int:
     """The file's format, 0 for an empty file.
 
     Raises UsageError if it is not a store, or of a newer format; sqlite3.Error if it cannot be read.
@@ -186,7 +190,7 @@ def create_tables(database: sqlite3.Connection, cluster: str = "") -> None:
     Raises sqlite3.Error.
     """
     database.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES:
+    for statement in _CREATE_TABLES:
         database.execute(statement)
     database.execute("INSERT INTO state VALUES (1, 1, ?)", (cluster or str(uuid.uuid4()),))
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -199,16 +203,16 @@ def read_state(database: sqlite3.Connection, path: Path) -> State:
     rows = database.execute("SELECT * FROM state").fetchall()
     if len(rows) != 1:
         raise UsageError(damaged_message(path, f"its table `state` has {len(rows)} rows, not one"))
-    revision, compacted_revision, *cluster = rows[0]
-    return State(revision, compacted_revision, cluster[0] if cluster else "")
+    revision, compacted_revision, *cluster_ids = rows[0]  # format 1 has no column `cluster`
+    return State(revision, compacted_revision, cluster_ids[0] if cluster_ids else "")
 
 
 def write_private_copy(
-    database: sqlite3.Connection, path: Path, complete: Callable[[sqlite3.Connection], None] = lambda _: None
+    database: sqlite3.Connection, path: Path, change_copy: Callable[[sqlite3.Connection], None] = lambda _: None
 ) -> None:
     """Copy the database atomically to `path` (mode 0600), replacing an existing file.
 
-    `complete` may change the copy before it is renamed. Raises OSError, sqlite3.Error.
+    `change_copy` may change the copy before it is renamed. Raises OSError, sqlite3.Error.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -216,7 +220,7 @@ def write_private_copy(
         with closing(sqlite3.connect(temporary, isolation_level=None)) as copy:
             database.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-            complete(copy)
+            change_copy(copy)
         data_directory.sync(temporary)
         temporary.replace(path)
         data_directory.sync(path.parent)
@@ -257,7 +261,7 @@ def unusable_message(path: Path, error: sqlite3.Error) -> str:
     """The error message for a file that SQLite cannot use: a damaged one, or one on a full disk, locked, forbidden."""
     if disk_reserve.is_full(error):
         return f"{path} cannot be used, for its disk is full ({error}): free some space there. Its objects are kept."
-    primary = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    primary = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE_MASK
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return f"{path} is locked by another process ({error}), perhaps a SQLite shell or a backup program: end that."
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
@@ -288,9 +292,11 @@ def _copy_and_migrate(database: sqlite3.Connection, path: Path, file_format: int
     only good one; one with the same content, left by a failed migration, is used again, so that repeated failures do
     not fill the disk.
     """
-    copies = (path.with_name(f"{path.name}.format{file_format}{suffix}") for suffix in _copy_suffixes())
+    copy_paths = (path.with_name(f"{path.name}.format{file_format}{suffix}") for suffix in _copy_suffixes())
     try:
-        copy = next(each for each in copies if not each.exists() or _has_same_content(each, database))
+        copy = next(
+            candidate for candidate in copy_paths if not candidate.exists() or _has_same_content(candidate, database)
+        )
         if not copy.exists():
             write_private_copy(database, copy)
         database.execute(INCREMENTAL_VACUUM)
@@ -303,17 +309,18 @@ def _copy_and_migrate(database: sqlite3.Connection, path: Path, file_format: int
 
 
 def _copy_suffixes() -> Iterator[str]:
+    """`""`, `-2`, `-3`, ... without an end."""
     yield ""
     yield from (f"-{number}" for number in itertools.count(2))
 
 
 def _has_same_content(copy: Path, database: sqlite3.Connection) -> bool:
     """Whether a file has the format, state and rows of `database`. Raises sqlite3.Error for `database` only."""
-    return all(
-        row == copied
-        for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision")
-        for row, copied in itertools.zip_longest(database.execute(query), _rows_of_copy(copy, query))
-    )
+    for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision"):
+        row_pairs = itertools.zip_longest(database.execute(query), _rows_of_copy(copy, query))
+        if any(row != copied_row for row, copied_row in row_pairs):
+            return False
+    return True
 
 
 def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
@@ -326,6 +333,7 @@ def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
 
 
 def _add_cluster_id(database: sqlite3.Connection) -> None:
+    """Migrate from format 1 to 2; the pages are rearranged by the VACUUM of `_copy_and_migrate` and `restore`."""
     database.execute("ALTER TABLE state ADD COLUMN cluster TEXT NOT NULL DEFAULT ''")
     database.execute("UPDATE state SET cluster = ?", (str(uuid.uuid4()),))
 

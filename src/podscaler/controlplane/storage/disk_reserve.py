@@ -36,10 +36,9 @@ class Reserve:
 
     def __init__(self, directory: Path, *, is_wanted: bool = True) -> None:
         self._path = directory / FILE_NAME
-        disk = os.statvfs(directory)
-        self.size_bytes = (
-            min(MAX_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // SMALL_DISK_DIVISOR) if is_wanted else 0
-        )
+        filesystem = os.statvfs(directory)
+        disk_bytes = filesystem.f_blocks * filesystem.f_frsize
+        self.size_bytes = min(MAX_RESERVE_BYTES, disk_bytes // SMALL_DISK_DIVISOR) if is_wanted else 0
         self.is_whole = False
 
     def release_if_tight(self) -> None:
@@ -59,13 +58,14 @@ class Reserve:
 
         With less free space than twice the reserve, half a reserve is left free for SQLite's write-ahead log.
         """
-        allocated = self._allocated_bytes()
-        available = allocated + self._free_bytes()
-        self.is_whole = available >= 2 * self.size_bytes
-        affordable = self.size_bytes if self.is_whole else max(0, available - self.size_bytes // 2)
-        target = min(affordable, self.size_bytes)
-        if allocated < target:
-            self.is_whole = _allocate(self._path, target) and self.is_whole
+        allocated_bytes = self._allocated_bytes()
+        available_bytes = allocated_bytes + self._free_bytes()
+        self.is_whole = available_bytes >= 2 * self.size_bytes
+        target_bytes = self.size_bytes
+        if not self.is_whole:
+            target_bytes = min(target_bytes, max(0, available_bytes - self.size_bytes // 2))
+        if allocated_bytes < target_bytes:
+            self.is_whole = _allocate_file(self._path, target_bytes) and self.is_whole
         return self.is_whole
 
     def _allocated_bytes(self) -> int:
@@ -76,12 +76,13 @@ class Reserve:
             return 0
 
     def _free_bytes(self) -> int:
-        disk = os.statvfs(self._path.parent)
-        return disk.f_bavail * disk.f_frsize
+        """The disk space that is available to this user."""
+        filesystem = os.statvfs(self._path.parent)
+        return filesystem.f_bavail * filesystem.f_frsize
 
 
-def _allocate(path: Path, size_bytes: int) -> bool:
-    """Allocate the file; returns False, with an empty file, if the disk is full."""
+def _allocate_file(path: Path, size_bytes: int) -> bool:
+    """Allocate the file; returns False, with an empty file, if the disk is full. Raises OSError for other errors."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -101,5 +102,6 @@ def _allocate(path: Path, size_bytes: int) -> bool:
 def is_full(error: BaseException) -> bool:
     """Whether an error of SQLite or of the system means that the disk is full, or the user's quota is used up."""
     if isinstance(error, sqlite3.Error):
+        # SHMSIZE: the index file of the write-ahead log (`-shm`) cannot grow
         return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

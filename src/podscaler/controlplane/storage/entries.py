@@ -3,6 +3,8 @@
 The store creates an `Entry` for each write (`from_object`), all reads return entries. The body is JSON in the storage
 version (the one API version in which a kind is stored), including the resourceVersion, ready to be sent: `<`, `>`, `&`,
 U+2028 and U+2029 are escaped as Go's encoding/json escapes them. An entry is not changed, except for its caches.
+Another field of the metadata that is read without decoding the body: a field of `_Metadata` and an attribute of
+`Entry`.
 """
 
 import sys
@@ -55,6 +57,7 @@ class _Head(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _NO_LABELS: Mapping[str, str] = {}
@@ -107,7 +110,10 @@ class Entry:
         self.view: Object | None = None
 
     def share_strings(self, previous: "Entry") -> None:
-        """Use the strings of another version of the same object, so that old versions need little memory."""
+        """Use the equal strings of another version of the same object, so that old versions need little memory.
+
+        `storage.transactions` calls it for updates, `storage.store` when it loads.
+        """
         self.name, self.key, self.uid = previous.name, previous.key, previous.uid
 
     def decode(self) -> Object:
@@ -136,6 +142,12 @@ def key_of(namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
+def deep_copy(obj: Object) -> Object:
+    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
+    copy: Object = _decode(_encode(obj))
+    return copy
+
+
 def from_object(resource: str, obj: Object, revision: int) -> Entry:
     """The entry of `obj` (storage version) at `revision`; 0 for a version that is never stored (a dry run).
 
@@ -151,5 +163,5 @@ def from_object(resource: str, obj: Object, revision: int) -> Entry:
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:
-    """The same content with another resourceVersion, for DELETED events."""
+    """A new entry with the same content and another resourceVersion, for DELETED events."""
     return from_object(entry.resource, entry.decode(), revision)

@@ -1,4 +1,7 @@
-"""Parses field selectors; called by `storage.selection_predicate`.
+"""Parses field selectors; called by `storage.selection_predicate` for lists and watches.
+
+`apiserver.dispatch` and `apiserver.handlers.review_selectors` call `parse` for authorization. A new selectable field
+goes into `Resource.fields` of its kind; an exception of a kind in the messages into one of the sets below.
 
 `status.phase=Running,spec.nodeName!=n1` becomes `(Term("spec.nodeName", "n1", negated=True), Term("status.phase",
 "Running"))`. A backslash escapes `,`, `=` and itself in a value.
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 from podscaler.api.text import quoting
 
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
-_WITHOUT_NAMESPACE = frozenset({"Namespace", "Node"})
+_KINDS_WITHOUT_NAMESPACE_FIELD = frozenset({"Namespace", "Node"})
 """Kinds for which metadata.namespace is not selectable."""
 _KINDS_IN_MESSAGE = frozenset({"Job"})
 """Kinds whose error message for an unsupported field contains the kind."""
@@ -47,10 +50,11 @@ def check_known(
 ) -> None:
     """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
 
-    The message depends, as kube-apiserver's, on `kind` and on whether the kind has selectable fields of its own.
+    The message depends, as kube-apiserver's, on `kind`, and on whether the kind has selectable fields of its own or
+    `is_custom` (a custom resource).
     """
     for term in terms:
-        if term.field in selectable or (term.field in METADATA_FIELDS and not _is_hidden(term.field, kind)):
+        if term.field in selectable or (term.field in METADATA_FIELDS and not _is_unselectable(term.field, kind)):
             continue
         if kind in _KINDS_IN_MESSAGE:
             raise FieldSelectorError(f'field label "{term.field}" not supported for {kind}')
@@ -61,9 +65,9 @@ def check_known(
         )
 
 
-def _is_hidden(name: str, kind: str) -> bool:
-    """Whether metadata.namespace is not selectable for a kind."""
-    return name == "metadata.namespace" and kind in _WITHOUT_NAMESPACE
+def _is_unselectable(field: str, kind: str) -> bool:
+    """Whether a field of METADATA_FIELDS is not selectable for a kind."""
+    return field == "metadata.namespace" and kind in _KINDS_WITHOUT_NAMESPACE_FIELD
 
 
 def _split_unescaped(text: str, separator: str) -> list[str]:

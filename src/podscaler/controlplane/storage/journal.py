@@ -7,8 +7,8 @@ format, `data_directory` the folder, which is claimed while the journal is open.
 A row is one version of an object. It stays in the file while it is the newest version of its object, or while the
 change log contains its event or the event that replaced it. `store` decides which rows are obsolete.
 
-Some disk space is reserved (`disk_reserve`). While that reserve is not whole (`is_short`), a commit that frees space
-may use it (`make_room`), and freed space refills it first (`refill`).
+Some disk space is reserved (`disk_reserve`). While that reserve is not whole (`is_reserve_short`), a commit that frees
+space may use it (`make_room`), and freed space refills it first (`refill`).
 """
 
 import logging
@@ -52,19 +52,19 @@ class Journal:
     Methods raise sqlite3.Error if the disk fails; a failed commit has changed nothing.
     """
 
-    def __init__(self, path: Path, lock: int, database: sqlite3.Connection, reserve: Reserve) -> None:
+    def __init__(self, path: Path, lock_descriptor: int, database: sqlite3.Connection, reserve: Reserve) -> None:
         self.path = path
-        self._lock = lock
+        self._lock_descriptor = lock_descriptor
         self._database = database
         self._reserve = reserve
 
     @property
-    def is_short(self) -> bool:
+    def is_reserve_short(self) -> bool:
         """Whether the reserve is not whole."""
         return not self._reserve.is_whole
 
     def bounds(self) -> Bounds:
-        """The bounds of the last commit."""
+        """The bounds of the last commit. Raises UsageError if the table `state` is damaged."""
         state = database_file.read_state(self._database, self.path)
         return Bounds(state.revision, state.compacted_revision)
 
@@ -96,7 +96,7 @@ class Journal:
             raise
 
     def make_room(self) -> None:
-        """Release the reserve and the space of SQLite's write-ahead log for the next commit."""
+        """Release the reserve and the space of SQLite's write-ahead log for the next commit. Raises OSError, too."""
         self._reserve.release()
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -106,10 +106,13 @@ class Journal:
         return self._step_pages
 
     def refill(self) -> bool:
-        """Free unused pages and refill the reserve as far as possible; returns whether it is whole."""
+        """Free unused pages and refill the reserve as far as possible; returns whether it is whole.
+
+        Raises OSError, too.
+        """
         for _ in range(_MAX_REFILL_STEPS):
-            (unused,) = self._database.execute("PRAGMA freelist_count").fetchone()
-            if self._reserve.fill() or not unused:
+            (unused_pages,) = self._database.execute("PRAGMA freelist_count").fetchone()
+            if self._reserve.fill() or not unused_pages:
                 break
             # `execute` would run one step, which frees one page
             self._database.executescript(f"PRAGMA incremental_vacuum({self._step_pages})")
@@ -122,14 +125,17 @@ class Journal:
         return max(_MIN_CHECKPOINT_PAGES, self._reserve.size_bytes // 4 // _PAGE_BYTES)
 
     def close(self) -> None:
-        """Checkpoint and close the file, update the marker, and unlock the directory."""
+        """Checkpoint and close the file, update the marker, and unlock the directory, even if that fails.
+
+        Raises UsageError if the table `state` is damaged.
+        """
         try:
             state = database_file.read_state(self._database, self.path)
             self._database.close()
             _update_marker(self.path.parent, state)
         finally:
             self._database.close()
-            os.close(self._lock)
+            os.close(self._lock_descriptor)
 
 
 def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: bool = False) -> Journal:
@@ -144,24 +150,24 @@ def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: boo
         UsageError: the directory is in use, belongs to another user, cannot be used, has lost its database, or has
             one that this version cannot read; nothing in it was changed.
     """
-    lock = data_directory.claim(directory)
+    lock_descriptor = data_directory.claim(directory)
     try:
-        return _open_claimed(directory, lock, is_synced=is_synced, is_new_cluster=is_new_cluster)
+        return _open_claimed(directory, lock_descriptor, is_synced=is_synced, is_new_cluster=is_new_cluster)
     except OSError as error:
-        os.close(lock)
+        os.close(lock_descriptor)
         raise UsageError(f"The data directory {directory} cannot be used: {error.strerror}.") from error
     except BaseException:
-        os.close(lock)
+        os.close(lock_descriptor)
         raise
 
 
-def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) -> Journal:
+def _open_claimed(directory: Path, lock_descriptor: int, *, is_synced: bool, is_new_cluster: bool) -> Journal:
     """The journal of a directory whose lock is held. Raises UsageError if the database cannot be used, or is lost."""
     path = directory / data_directory.DATABASE
     marker = None if is_new_cluster else data_directory.read_marker(directory)
     reserve = Reserve(directory, is_wanted=is_synced)
     reserve.release_if_tight()
-    database = database_file.open_database(path, may_create=lambda: _check_not_lost(path, marker))
+    database = database_file.open_database(path, check_creation=lambda: _check_not_lost(path, marker))
     try:
         if reserve.size_bytes:
             pages = max(_MIN_CHECKPOINT_PAGES, reserve.size_bytes // 2 // _PAGE_BYTES)
@@ -178,7 +184,7 @@ def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster
     except BaseException:
         database.close()
         raise
-    return Journal(path, lock, database, reserve)
+    return Journal(path, lock_descriptor, database, reserve)
 
 
 def _check_not_lost(path: Path, marker: ClusterMarker | None) -> None:

@@ -1,8 +1,9 @@
 """Lists stored objects in pages, with continue tokens and the semantics of resourceVersion.
 
-`registry.objects` calls `get_page`. A page at an older revision is the current table with the later events of the
-change log undone, so all pages of one list are consistent, as long as the log reaches back to its revision. A continue
-token is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the list, "start": first key of the next page}.
+`registry.objects` calls `get_page` and, as `storage.watching` does, `parse_revision`. A page at an older revision is
+the current table with the later events of the change log undone, so all pages of one list are consistent, as long as
+the log reaches back to its revision. A continue token is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the
+list, "start": first key of the next page}: a new field goes into `_encode_token` and `_parse_token`.
 
 Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -83,8 +84,8 @@ def get_page(store: Store, selection: SelectionPredicate, options: ListOptions) 
     if _is_exact(options):
         if revision < store.log.compacted_revision:
             raise api_errors.expired(_LIST_TOO_OLD)
-        return _page_at(store, selection, revision=revision, start="", limit=limit)
-    return _page_at(store, selection, revision=store.revision, start="", limit=limit)
+        return _page_at_revision(store, selection, revision=revision, start_key="", limit=limit)
+    return _page_at_revision(store, selection, revision=store.revision, start_key="", limit=limit)
 
 
 def _listed_revision(resource_version: str) -> int:
@@ -142,25 +143,30 @@ def _is_exact(options: ListOptions) -> bool:
 
 
 def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
-    """The page that follows a continue token. Raises ContinueExpired if its revision is compacted."""
-    revision, start = _parse_token(options.continue_token)
+    """The page that follows a continue token.
+
+    Raises ContinueExpired if its revision is compacted; StatusError 400 for an invalid token, 504 for a future one.
+    """
+    revision, start_key = _parse_token(options.continue_token)
     if options.resource_version not in ("", "0"):
         raise api_errors.bad_request("specifying resource version is not allowed when using continue")
     if revision == _NEWEST_REVISION:
-        return _page_at(store, selection, revision=store.revision, start=start, limit=options.limit)
+        return _page_at_revision(store, selection, revision=store.revision, start_key=start_key, limit=options.limit)
     if revision > store.revision:
         raise api_errors.too_large_resource_version(revision, store.revision)
     if revision < store.log.compacted_revision:
-        raise ContinueExpired(_encode_token(_NEWEST_REVISION, start))
-    return _page_at(store, selection, revision=revision, start=start, limit=options.limit)
+        raise ContinueExpired(_encode_token(_NEWEST_REVISION, start_key))
+    return _page_at_revision(store, selection, revision=revision, start_key=start_key, limit=options.limit)
 
 
-def _page_at(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
-    """A page at `revision` that begins at the key `start` (without the namespace; `""`: at the first object)."""
+def _page_at_revision(
+    store: Store, selection: SelectionPredicate, *, revision: int, start_key: str, limit: int
+) -> ListPage:
+    """A page at `revision` that begins at `start_key` (a key without the namespace; `""`: at the first object)."""
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     entries = _entries_at(store, selection, revision)
-    if start:
-        entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
+    if start_key:
+        entries = entries[bisect_left(entries, prefix + start_key, key=lambda entry: entry.key) :]
     selected, scanned = _select_first(entries, selection, limit)
     if scanned == len(entries):
         return ListPage(selected, revision)
@@ -185,21 +191,22 @@ def _select_first(entries: list[Entry], selection: SelectionPredicate, limit: in
 
 def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
     """The entries of the namespace at `revision`, in key order, before selectors are applied."""
-    key = selection.resource.storage_key
-    current = store.table(key).select(selection.namespace)
-    changed_since: dict[str, Entry | None] = {}  # the version at `revision`, None for an object created later
-    for event in store.log.after(key, revision):
-        if selection.is_in_namespace(event.subject):
-            changed_since.setdefault(event.subject.key, event.previous)
-    if not changed_since:
-        return current
-    entries = [entry for entry in current if entry.key not in changed_since]
-    entries += [entry for entry in changed_since.values() if entry is not None]
+    resource_key = selection.resource.storage_key
+    current_entries = store.table(resource_key).select(selection.namespace)
+    versions_at_revision: dict[str, Entry | None] = {}  # of objects changed since; None for one created since
+    for event in store.log.after(resource_key, revision):
+        if selection.is_in_namespace(event.subject):  # `setdefault`: the first change since has the version wanted
+            versions_at_revision.setdefault(event.subject.key, event.previous)
+    if not versions_at_revision:
+        return current_entries
+    entries = [entry for entry in current_entries if entry.key not in versions_at_revision]
+    entries += [entry for entry in versions_at_revision.values() if entry is not None]
     return sorted(entries, key=lambda entry: entry.key)
 
 
-def _encode_token(revision: int, start: str) -> str:
-    token_json = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
+def _encode_token(revision: int, start_key: str) -> str:
+    """The continue token of a page at `revision` (or `_NEWEST_REVISION`) that begins at `start_key`."""
+    token_json = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start_key}, separators=(",", ":"))
     return base64.urlsafe_b64encode(token_json.encode()).rstrip(b"=").decode()
 
 
@@ -217,15 +224,15 @@ def _parse_token(token_base64: str) -> tuple[int, str]:
     token = {} if token is None else token  # Go decodes null to an empty struct
     _check_types(token)
     if token.get("v") != _CONTINUE_FORMAT:
-        raise _invalid_token(f"server does not recognize this encoded version {token.get('v', '')}")
-    revision, start = token.get("rv", 0), token.get("start", "")
+        raise _invalid_token(f"server does not recognize this encoded version {token.get('v') or ''}")
+    revision, start_key = token.get("rv", 0), token.get("start", "")
     if not revision:
         raise _invalid_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
-    if not start:
+    if not start_key:
         raise _invalid_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
-    if any(path_element in (".", "..") for path_element in start.split("/")):
-        raise _invalid_token(start)
-    return revision, start
+    if any(path_element in (".", "..") for path_element in start_key.split("/")):
+        raise _invalid_token(start_key)
+    return revision, start_key
 
 
 def _check_types(token: Any) -> None:
@@ -251,6 +258,7 @@ def _json_type(json_value: Any) -> str:
 
 
 def _invalid_token(reason: str) -> StatusError:
+    """400 for a continue token."""
     return api_errors.bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 

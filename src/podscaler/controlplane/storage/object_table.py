@@ -1,8 +1,8 @@
 """Holds the current objects of one kind in memory, indexed by key (sorted) and by the uid of the owner.
 
 `storage.store` has a `Table` for each kind, and updates it when a commit is durable; lists read it by namespace, the
-garbage collector by owner. The cost of a read is proportional to its result (plus a binary search for lists); a write
-costs one binary search in the keys.
+garbage collector by owner. Another index is updated where `_index_owners` and `_unindex_owners` are called. The cost of
+a read is proportional to its result (plus a binary search for lists); a write costs one binary search in the keys.
 """
 
 from bisect import bisect_left, insort
@@ -36,7 +36,7 @@ class Table:
         return [self._entries[key] for key in self._keys[start:end]]
 
     def owned_by(self, uid: str) -> list[Entry]:
-        """The entries with an ownerReference to `uid`, oldest reference first."""
+        """The entries with an ownerReference to `uid`, in the order in which they got it; after a restart in any."""
         return [self._entries[key] for key in self._keys_by_owner.get(uid, ())]
 
     def put(self, entry: Entry) -> None:
@@ -70,8 +70,8 @@ class Table:
     def _unindex_owners(self, entry: Entry) -> None:
         """Remove an object from the index of owners."""
         for uid in entry.owner_uids:
-            owned = self._keys_by_owner.get(uid)
-            if owned is not None:
-                owned.pop(entry.key, None)
-                if not owned:
+            owned_keys = self._keys_by_owner.get(uid)
+            if owned_keys is not None:
+                owned_keys.pop(entry.key, None)
+                if not owned_keys:
                     del self._keys_by_owner[uid]

@@ -1,7 +1,8 @@
 """Defines the options of list, watch, update and delete requests, as plain dataclasses.
 
-The HTTP handlers fill them from query and body, controllers state what they need; `registry.objects.Objects` reads
-them. Versions, selectors and policies are not validated here: they are as the client sent them, so that `Objects`
+The HTTP handlers fill them from query and body (`apiserver.http.query_options`, `apiserver.handlers.deletes`),
+controllers state what they need; `registry.objects.Objects` reads them: a new option is a field here and changes in
+both. Versions, selectors and policies are not validated here: they are as the client sent them, so that `Objects`
 raises kube-apiserver's errors in its order.
 """
 

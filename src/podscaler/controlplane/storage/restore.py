@@ -5,7 +5,7 @@ marker of the restored cluster is written first and its database is renamed last
 unchanged, or the next start refuses it (its database is missing, or does not match the marker).
 
 The change log is not restored, and the next revision is far above any assigned since the backup was written, so that
-clients cannot resume watches and list again.
+clients cannot resume watches and list again. A new format needs nothing here: `database_file.migrate_tables` converts.
 
 Source: etcd's `snapshot restore --bump-revision 1000000000 --mark-compacted`, which Kubernetes recommends.
 """
@@ -48,14 +48,11 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
             if damage:
                 raise UsageError(f"{path} is damaged, and nothing was restored: {damage}.")
             summary = backup.summarize(source, path)
-            files = {
-                name: content
-                for name, content in backup.credential_files(source).items()
-                if _is_inside(directory, name)
-            }
+            credential_files = backup.credential_files(source).items()
+            files = {name: content for name, content in credential_files if _is_inside(directory, name)}
             lock = data_directory.claim(directory)
             try:
-                return summary, _replace(source, files, directory, is_forced=is_forced)
+                return summary, _replace_cluster(source, files, directory, is_forced=is_forced)
             finally:
                 os.close(lock)
     except sqlite3.Error as error:
@@ -64,36 +61,47 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
         raise UsageError(f"The data directory {directory} cannot be written: {error.strerror or error}.") from error
 
 
-def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
-    """Move the present cluster aside and put the copy in its place; returns the folder of the former, if any."""
+def _replace_cluster(
+    source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool
+) -> Path | None:
+    """Move the present cluster aside and put the copy in its place; returns the folder of the former, if any.
+
+    Raises UsageError if there is a cluster without `is_forced`; OSError, sqlite3.Error.
+    """
     existing = [name for name in (*data_directory.DATABASE_FILES, *files) if (directory / name).exists()]
-    marker = _marker(directory)
+    marker = _present_marker(directory)
     if (existing or marker) and not is_forced:
         raise UsageError(
             f"The data directory {directory} holds a cluster: name another one by --data-dir, or --force to move that "
             "cluster aside."
         )
-    new = directory / f"{data_directory.DATABASE}.restored"
-    restored_markers: list[ClusterMarker] = []  # of the copy, which is converted before it has its name
-    database_file.write_private_copy(source, new, lambda copy: restored_markers.append(_convert(copy, new, marker)))
-    data_directory.write_marker(directory, restored_markers[0])
-    aside = _move_aside(directory, existing) if existing else None
+    restored_path = directory / f"{data_directory.DATABASE}.restored"
+    restored_marker = ClusterMarker("", 0)  # set when the copy is converted
+
+    def convert(copy: sqlite3.Connection) -> None:
+        nonlocal restored_marker
+        restored_marker = _convert_copy(copy, restored_path, marker)
+
+    database_file.write_private_copy(source, restored_path, convert)
+    data_directory.write_marker(directory, restored_marker)
+    former_folder = _move_aside(directory, existing) if existing else None
     for name, content in files.items():
         secret_files.write(directory / name, content)
-    new.rename(directory / data_directory.DATABASE)
+    restored_path.rename(directory / data_directory.DATABASE)
     data_directory.sync(directory)
-    return aside
+    return former_folder
 
 
-def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
+def _convert_copy(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
     """Convert a copy of a backup to a database of the current format, without change log and credentials.
 
     Returns the marker that the data directory must have with it.
     """
     copy.execute("DROP TABLE IF EXISTS files")
-    database_file.migrate_tables(copy, database_file.check_format(copy, path))
+    database_file.migrate_tables(copy, database_file.read_format(copy, path))
     state = database_file.read_state(copy, path)
     revision = max(state.revision, marker.revision if marker is not None else 0) + _REVISION_BUMP
+    # the newest version of each object stays: neither a deletion nor replaced by a later version
     copy.execute("DELETE FROM versions WHERE body IS NULL OR revision IN (SELECT previous FROM versions)")
     copy.execute("UPDATE state SET revision = ?, floor = ?", (revision, revision))
     copy.execute(database_file.INCREMENTAL_VACUUM)
@@ -104,16 +112,16 @@ def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None)
 def _move_aside(directory: Path, names: Iterable[str]) -> Path:
     """Move files into a new folder of the directory; returns the folder."""
     number = 1
-    while (aside := directory / f"before-restore-{number}").exists():
+    while (former_folder := directory / f"before-restore-{number}").exists():
         number += 1
     for name in names:
-        target = aside / name
+        target = former_folder / name
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         (directory / name).rename(target)
-    return aside
+    return former_folder
 
 
-def _marker(directory: Path) -> ClusterMarker | None:
+def _present_marker(directory: Path) -> ClusterMarker | None:
     """The directory's marker, None if it has none; an unreadable marker counts as one of another cluster."""
     try:
         return data_directory.read_marker(directory)

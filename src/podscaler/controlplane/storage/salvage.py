@@ -56,11 +56,11 @@ def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
     pages.read_all(newest_revision)
     newest: dict[Key, Row] = {}
     damaged: dict[Key, Row] = {}
-    for revision in sorted(pages.revisions):
+    for revision in sorted(pages.revisions):  # in this order, so that the newest version of an object counts
         complete = _read_row(database, revision, _ROW_QUERY)
         row = complete or _read_row(database, revision, _ROW_WITHOUT_BODY_QUERY)
         if row is None:
-            pages.lost.append((revision, revision))
+            pages.lost_ranges.append((revision, revision))
             continue
         key = (row.resource, row.namespace, row.name)
         if complete is None or not _is_sound(complete):
@@ -68,10 +68,10 @@ def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
             continue
         damaged.pop(key, None)
         newest.pop(key, None)
-        if row.body is not None:
+        if row.body is not None:  # else the object was deleted
             newest[key] = row
-    lost = [_describe(row, newest.get(key)) for key, row in damaged.items()]
-    return Salvage(tuple(newest.values()), (*lost, *_describe_ranges(pages.lost)))
+    lost = [_object_line(row, newest.get(key)) for key, row in damaged.items()]
+    return Salvage(tuple(newest.values()), (*lost, *_range_lines(pages.lost_ranges)))
 
 
 class _PageReader:
@@ -79,7 +79,7 @@ class _PageReader:
 
     Attributes:
         revisions: the revisions found.
-        lost: the first and last revision of each range that was not readable, or not probed; in any order.
+        lost_ranges: the first and last revision of each range that was not readable, or not probed; in any order.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -87,46 +87,47 @@ class _PageReader:
         self._windows: deque[tuple[int, int]] = deque()
         self._probes_left = _MAX_PROBES
         self.revisions: set[int] = set()
-        self.lost: list[tuple[int, int]] = []
+        self.lost_ranges: list[tuple[int, int]] = []
 
     def read_all(self, newest_revision: int) -> None:
-        """Set `revisions` and `lost`; `newest_revision` is 0 if unknown."""
-        low = self._read(0, _ABOVE_ALL_REVISIONS, _ASCENDING_QUERY)
-        if low is None:
+        """Set `revisions` and `lost_ranges`; `newest_revision` is 0 if unknown."""
+        low = self._read_window(0, _ABOVE_ALL_REVISIONS, _ASCENDING_QUERY)
+        if low is None:  # all of it was read
             return
-        high = self._read(low, _ABOVE_ALL_REVISIONS, _DESCENDING_QUERY)
+        high = self._read_window(low, _ABOVE_ALL_REVISIONS, _DESCENDING_QUERY)
         if high is None or high == _ABOVE_ALL_REVISIONS:  # nothing was read from the upper end either
-            high = max(newest_revision or 2 * low, low + 1) + 1
+            high = max(newest_revision or 2 * low, low + 1) + 1  # unknown: at most as many as were read are assumed
         if high - low <= 1:
-            self.lost.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
+            self.lost_ranges.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
         self._step_through(low, high)
         while self._windows and self._probes_left > 0:
             self._halve(*self._windows.popleft())
-        self.lost += [(low + 1, high - 1) for low, high in self._windows]
+        self.lost_ranges += [(low + 1, high - 1) for low, high in self._windows]
 
     def _step_through(self, low: int, high: int) -> None:
         """Probe revisions at doubling distances from the last readable one, as their density is unknown."""
-        step, unread = 1, low
+        step, window_low = 1, low
         while low + step < high and self._probes_left > 0:
             revision = low + step
-            if not self._probe(revision):
-                self._add_window(unread, revision)
-                unread, step = revision, 2 * step
+            if not self._probe_page(revision):  # another damaged page: the window before it is halved later
+                self._add_window(window_low, revision)
+                window_low, step = revision, 2 * step
                 continue
-            self._add_window(unread, self._read(unread, revision, _DESCENDING_QUERY))
-            end = self._read(revision, high, _ASCENDING_QUERY)
+            # a readable page: read from it in both directions, up to the next damaged pages
+            self._add_window(window_low, self._read_window(window_low, revision, _DESCENDING_QUERY))
+            end = self._read_window(revision, high, _ASCENDING_QUERY)
             if end is None:
                 return
-            unread = end
+            window_low = end
             low, step = (end, 1) if end > revision else (low, 2 * step)
-        self._add_window(unread, high)
+        self._add_window(window_low, high)
 
     def _halve(self, low: int, high: int) -> None:
         """Probe the middle of a window, and add the windows around the pages that are then still unread."""
         middle = (low + high) // 2
-        if self._probe(middle):
-            self._add_window(low, self._read(low, middle, _DESCENDING_QUERY))
-            self._add_window(self._read(middle, high, _ASCENDING_QUERY), high)
+        if self._probe_page(middle):
+            self._add_window(low, self._read_window(low, middle, _DESCENDING_QUERY))
+            self._add_window(self._read_window(middle, high, _ASCENDING_QUERY), high)
         else:
             self._add_window(low, middle)
             self._add_window(middle, high)
@@ -136,21 +137,21 @@ class _PageReader:
         if low is not None and high is not None and high - low > 1:
             self._windows.append((low, high))
 
-    def _probe(self, revision: int) -> bool:
+    def _probe_page(self, revision: int) -> bool:
         """Read the page on which the revision is, or would be; returns whether that is possible.
 
-        A revision that is found is added to `revisions`; one on an unreadable page to `lost`.
+        A revision that is found is added to `revisions`; one on an unreadable page to `lost_ranges`.
         """
         self._probes_left -= 1
         query = "SELECT revision FROM versions WHERE revision = ?"
         try:
             self.revisions.update(revision_found for (revision_found,) in self._database.execute(query, (revision,)))
         except sqlite3.DatabaseError:
-            self.lost.append((revision, revision))
+            self.lost_ranges.append((revision, revision))
             return False
         return True
 
-    def _read(self, low: int, high: int, query: str) -> int | None:
+    def _read_window(self, low: int, high: int, query: str) -> int | None:
         """Read the window until a damaged page; returns the last revision read, None if all of it was read."""
         last_read = low if query == _ASCENDING_QUERY else high
         try:
@@ -179,13 +180,13 @@ def _is_sound(row: Row) -> bool:
     return True
 
 
-def _describe(row: Row, older: Row | None) -> str:
+def _object_line(row: Row, older: Row | None) -> str:
     """The line about an object whose newest version is damaged; `older` is the saved version, None if there is none."""
     saved = f"; as of revision {older.revision} it is saved" if older else ""
     return f"{row.title} (revision {row.revision}) cannot be read{saved}"
 
 
-def _describe_ranges(lost_ranges: Iterable[tuple[int, int]]) -> list[str]:
+def _range_lines(lost_ranges: Iterable[tuple[int, int]]) -> list[str]:
     """A line for each range, adjacent ones merged."""
     merged_ranges: list[tuple[int, int]] = []
     for first, last in sorted(lost_ranges):

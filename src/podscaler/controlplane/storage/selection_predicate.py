@@ -1,7 +1,7 @@
 """Selects stored objects by namespace, label selector (`app=web`) and field selector (`status.phase=Running`).
 
 `registry.objects` creates a `SelectionPredicate` from the selector texts of a request; `storage.listing` and `watching`
-evaluate it.
+evaluate it. A new condition: a field of the predicate, `is_filtered` and `matches`.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class SelectionPredicate:
 
 
 def selection(resource: Resource, namespace: str, options: ListOptions) -> SelectionPredicate:
-    """The predicate of list or watch options. Raises StatusError 400 for invalid selectors."""
+    """The predicate of list or watch options. Raises StatusError 400 for invalid selectors and unknown fields."""
     try:
         labels = selectors.parse(options.label_selector)
         requirements = field_selectors.parse(options.field_selector)
@@ -72,4 +72,4 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
 
 def selectable_fields(resource: Resource) -> frozenset[str]:
     """The names of a kind's selectable fields besides those of metadata, such as `status.phase` of pods."""
-    return frozenset(resource.fields({"metadata": {}, "spec": {}, "status": {}}))
+    return frozenset(resource.fields({"metadata": {}, "spec": {}, "status": {}}))  # every object has the same names

@@ -14,7 +14,7 @@ space refills the reserve first.
 
 An API error, or a write that changes nothing, may be based on uncommitted changes: its caller also waits until those
 are durable. If a commit fails, all uncommitted writes fail, and the state is that of the last commit. An exception of a
-listener is logged and fails neither the write nor other listeners.
+listener is logged and fails neither the write nor other listeners. What is to follow each commit is a listener.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from podscaler.controlplane.storage.object_table import Table
 from podscaler.controlplane.storage.transactions import Transaction
 
 RECOVERY_INTERVAL_S = 1.0
-"""How often a write on a full disk tries to recover space."""
+"""The least time between two attempts of writes to recover space on a full disk."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -104,6 +104,8 @@ class _Batch:
 class Store:
     """The stored objects of one cluster. Created by `open_store`; used from one event loop.
 
+    Creating it loads all objects. Raises UsageError for a damaged row, sqlite3.Error.
+
     Attributes:
         revision: the newest committed revision.
         log: the change log.
@@ -120,17 +122,17 @@ class Store:
         self._obsolete: list[int] = []  # revisions whose rows the next commit deletes, in this order
         self._load()
         self._decided_revision = self.revision
-        self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
-        self._pending: _Batch | None = None
-        self._committing: _Batch | None = None
-        self._flusher: asyncio.Task[None] | None = None
+        self._uncommitted_events: dict[tuple[str, str], StoreEvent] = {}
+        self._pending_batch: _Batch | None = None
+        self._committing_batch: _Batch | None = None
+        self._commit_task: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[StoreEvent]], None]] = []
-        self._closed = False
-        self._is_disk_short = journal.is_short
+        self._is_closed = False
+        self._is_disk_short = journal.is_reserve_short
         self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
-        """The committed entries of a resource."""
+        """The committed entries of a resource (`Resource.storage_key`); an empty table is created if there is none."""
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[resource] = Table()
@@ -153,11 +155,11 @@ class Store:
             StatusError: 500 if the disk fails or is full, 503 once the store is closed.
             Exception: whatever `decide` raises, which may be called twice.
         """
-        if self._closed:
+        if self._is_closed:
             raise api_errors.unavailable("the store is closed")
         if self._is_disk_short and not dry_run:
             await self._recover()
-        for is_second_attempt in (False, True):
+        for is_second_attempt in (False, True):  # the second one after space was recovered, or with the reserve
             transaction = Transaction(
                 self._find_newest, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
             )
@@ -167,6 +169,7 @@ class Store:
                 may_use_reserve = transaction.fits_full_disk()
                 if not may_use_reserve:
                     await self._recover()
+                # another attempt needs space: the disk's if `_recover` found some, or the reserve
                 if is_second_attempt or (self._is_disk_short and not may_use_reserve):
                     raise
         raise AssertionError("the second attempt returns or raises")
@@ -175,7 +178,7 @@ class Store:
         """The result of `decide` once its changes are committed. Raises as `write`."""
         try:
             decided = decide(transaction)
-        except StatusError:
+        except StatusError:  # it may be based on uncommitted changes
             await self._wait_for_commit()
             raise
         if transaction.events:
@@ -187,18 +190,18 @@ class Store:
 
     def why_unavailable(self) -> str:
         """Why the store accepts no writes, empty if it does."""
-        return "the store is closed" if self._closed else ""
+        return "the store is closed" if self._is_closed else ""
 
     async def compact(self) -> int:
         """Drop the change log: earlier revisions can no longer be watched or listed. Returns the compacted revision."""
         self._obsolete += self.log.clear(self.revision)
-        self._pending_batch()
+        self._ensure_pending_batch()
         await self._wait_for_commit()
         return self.log.compacted_revision
 
     async def close(self) -> None:
         """Commit the accepted writes, refuse new ones, and close the file."""
-        self._closed = True
+        self._is_closed = True
         try:
             await self._wait_for_commit()
         finally:
@@ -206,42 +209,42 @@ class Store:
 
     def _find_newest(self, resource: str, key: str) -> Entry | None:
         """The newest version, committed or not; None if there is no object."""
-        event = self._uncommitted.get((resource, key))
+        event = self._uncommitted_events.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
     def _accept(self, transaction: Transaction) -> None:
         """Take the events of a transaction into the batch that is committed next."""
-        batch = self._pending_batch()
+        batch = self._ensure_pending_batch()
         batch.events += transaction.events
         batch.transactions.append(transaction)
         for event in transaction.events:
             self._decided_revision = event.revision
-            self._uncommitted[event.subject.resource, event.subject.key] = event
+            self._uncommitted_events[event.subject.resource, event.subject.key] = event
 
-    def _pending_batch(self) -> _Batch:
-        """The batch that is committed next, created if necessary."""
-        if self._pending is None:
-            self._pending = _Batch()
-        if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush())
-        return self._pending
+    def _ensure_pending_batch(self) -> _Batch:
+        """The batch that is committed next, created if necessary; a task that commits it runs then."""
+        if self._pending_batch is None:
+            self._pending_batch = _Batch()
+        if self._commit_task is None:
+            self._commit_task = asyncio.get_running_loop().create_task(self._commit_batches())
+        return self._pending_batch
 
     async def _wait_for_commit(self) -> None:
         """Return when everything decided so far is committed. Raises StatusError 500 if the commit fails."""
-        batch = self._pending or self._committing
+        batch = self._pending_batch or self._committing_batch
         if batch is not None:
             await asyncio.shield(batch.done)
 
-    async def _flush(self) -> None:
+    async def _commit_batches(self) -> None:
         """Commit pending batches until there is none; a failure fails all uncommitted writes."""
         try:
-            while self._pending is not None:
-                batch, self._pending = self._pending, None
-                self._committing = batch
+            while self._pending_batch is not None:
+                batch, self._pending_batch = self._pending_batch, None
+                self._committing_batch = batch
                 if self._is_disk_short:
                     await self._run(self._journal.make_room)
                 await self._commit(batch.events)
-                self._committing = None
+                self._committing_batch = None
                 try:
                     if self._is_disk_short:
                         await self._refill()
@@ -258,15 +261,15 @@ class Store:
             self._fail_uncommitted(api_errors.internal_error("the store stopped writing"))
             raise
         finally:
-            self._flusher = None
+            self._commit_task = None
 
     async def _recover(self) -> None:
-        """Try to recover disk space by an empty commit (`_flush`), at most every RECOVERY_INTERVAL_S."""
+        """Try to recover disk space by an empty commit (`_commit_batches`), at most every RECOVERY_INTERVAL_S."""
         now_s = self._clock.monotonic_s()
         if now_s < self._next_recovery_s:
             return
         self._next_recovery_s = now_s + RECOVERY_INTERVAL_S
-        self._pending_batch()
+        self._ensure_pending_batch()
         with contextlib.suppress(StatusError):  # it is logged, and the following write fails as well
             await self._wait_for_commit()
 
@@ -282,10 +285,10 @@ class Store:
 
     async def _commit(self, events: list[StoreEvent]) -> None:
         """Write events to disk, delete obsolete rows, and make the events visible. Raises sqlite3.Error."""
-        rows = [_row(event) for event in events]
+        rows = [_row_of(event) for event in events]
         max_obsolete = self._journal.obsolete_rows_max if self._is_disk_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:max_obsolete], self._obsolete[max_obsolete:]
-        revision = events[-1].revision if events else self.revision
+        revision = events[-1].revision if events else self.revision  # without events the commit only deletes rows
         bounds = Bounds(revision, self.log.compacted_revision)
         try:
             await self._run(lambda: self._journal.commit(rows, obsolete, bounds))
@@ -305,8 +308,8 @@ class Store:
             if event.previous is not None:
                 event.previous.view = None  # `registry.registry.Views` keeps it for current versions
             self.log.append(event)
-            if self._uncommitted.get((subject.resource, subject.key)) is event:
-                del self._uncommitted[subject.resource, subject.key]
+            if self._uncommitted_events.get((subject.resource, subject.key)) is event:
+                del self._uncommitted_events[subject.resource, subject.key]
             self.revision = event.revision
         self._obsolete += self.log.trim(self._clock.now_ns())
         if events:
@@ -322,11 +325,11 @@ class Store:
 
     def _fail_uncommitted(self, error: StatusError) -> None:
         """Discard all uncommitted writes, as they may be based on the failed ones."""
-        failed = [batch for batch in (self._committing, self._pending) if batch is not None]
-        self._committing = self._pending = None
-        self._uncommitted.clear()
+        failed_batches = [batch for batch in (self._committing_batch, self._pending_batch) if batch is not None]
+        self._committing_batch = self._pending_batch = None
+        self._uncommitted_events.clear()
         self._decided_revision = self.revision
-        for batch in reversed(failed):
+        for batch in reversed(failed_batches):  # newest first, as `Transaction.on_failure` promises
             batch.fail(error)
 
     def _entry_of(self, row: Row) -> Entry | None:
@@ -340,7 +343,7 @@ class Store:
     def _load(self) -> None:
         """Fill the tables and the change log from the rows of the journal. Raises UsageError, sqlite3.Error."""
         versions: dict[int, Entry] = {}
-        current: dict[tuple[str, str], Entry] = {}
+        current_entries: dict[tuple[str, str], Entry] = {}
         for row in self._journal.rows():
             previous = versions.get(row.previous)
             entry = self._entry_of(row)
@@ -354,11 +357,11 @@ class Store:
             if entry is not None:
                 if previous is not None:
                     entry.share_strings(previous)
-                versions[row.revision] = current[entry.resource, entry.key] = entry
+                versions[row.revision] = current_entries[entry.resource, entry.key] = entry
             elif previous is not None:
-                del current[previous.resource, previous.key]
+                del current_entries[previous.resource, previous.key]
         tables: dict[str, list[Entry]] = {}
-        for entry in current.values():
+        for entry in current_entries.values():
             tables.setdefault(entry.resource, []).append(entry)
         for resource, entries in tables.items():
             self.table(resource).fill(entries)
@@ -403,7 +406,7 @@ async def open_store(
     return await run(load)
 
 
-def _row(event: StoreEvent) -> Row:
+def _row_of(event: StoreEvent) -> Row:
     """The row of an event in the database."""
     subject = event.subject
     return Row(

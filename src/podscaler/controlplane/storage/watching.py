@@ -5,6 +5,8 @@ subscription is a position in the shared change log without a queue of its own: 
 subscriptions. So no event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that
 falls behind the log ends with StatusError 410 without slowing others down.
 
+What a watcher gets of a change is decided in `_entry_event`.
+
 Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl.
 """
 
@@ -90,9 +92,9 @@ class Watchers:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.waiting: dict[str, set[Subscription]] = {}
-        store.listen(self._wake)
+        store.listen(self._notify_waiting)
 
-    def _wake(self, events: list[StoreEvent]) -> None:
+    def _notify_waiting(self, events: list[StoreEvent]) -> None:
         """Wake the subscriptions that wait for changes of these kinds and namespaces."""
         changed: dict[str, set[str]] = {}
         for event in events:
@@ -122,8 +124,8 @@ class Subscription:
         self._selection = selection
         self._resource = selection.resource.storage_key
         self._last_revision = revision
-        self._initial = initial
-        self._initial_sent = 0
+        self._initial_entries = initial
+        self._initial_sent_count = 0
         self._is_interrupted = False
         self._has_ended = False
         self.receiver: Receiver | None = None
@@ -133,7 +135,7 @@ class Subscription:
     def revision(self) -> int:
         """The resourceVersion of a bookmark sent now: all selected events up to it were returned."""
         store = self._watchers.store
-        if self._initial is not None or store.log.after(self._resource, self._last_revision, 1):
+        if self._initial_entries is not None or store.log.after(self._resource, self._last_revision, 1):
             return self._last_revision
         return store.revision
 
@@ -144,8 +146,8 @@ class Subscription:
             StatusError: 410 when the watcher fell behind the change log.
             WatchEnded: after `end`, when all events until then were returned.
         """
-        if self._initial is not None:
-            return self._initial_batch(self._initial)
+        if self._initial_entries is not None:
+            return self._initial_batch(self._initial_entries)
         while True:
             events = self._next_events()
             if events or self._is_interrupted:
@@ -165,17 +167,17 @@ class Subscription:
         if watched_namespace and watched_namespace not in namespaces:
             self._last_revision = max(self._last_revision, revision)
         elif self.receiver is None or not self._deliver(self.receiver):
-            self._wake()
+            self._wake_batch()
 
     def interrupt(self) -> None:
         """Let `batch` return without waiting for an event, now or at the next call."""
         self._is_interrupted = True
-        self._wake()
+        self._wake_batch()
 
     def end(self) -> None:
         """Let `batch` raise WatchEnded once all events until now were returned."""
         self._has_ended = True
-        self._wake()
+        self._wake_batch()
 
     def _deliver(self, receiver: Receiver) -> bool:
         """Pass new events to the receiver; returns whether it took all."""
@@ -191,17 +193,18 @@ class Subscription:
             return False
         return not self._watchers.store.log.after(self._resource, self._last_revision, 1)
 
-    def _wake(self) -> None:
+    def _wake_batch(self) -> None:
+        """End the waiting of `batch`, if it waits."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _initial_batch(self, entries: list[Entry]) -> EventBatch:
-        """The next of the objects that are there at the start."""
-        chunk = entries[self._initial_sent : self._initial_sent + BATCH_SIZE]
-        self._initial_sent += len(chunk)
-        is_last = self._initial_sent >= len(entries)
+        """The batch with the next initial ADDED events, at most `BATCH_SIZE`."""
+        chunk = entries[self._initial_sent_count : self._initial_sent_count + BATCH_SIZE]
+        self._initial_sent_count += len(chunk)
+        is_last = self._initial_sent_count >= len(entries)
         if is_last:
-            self._initial = None
+            self._initial_entries = None
         return EventBatch(
             [EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=is_last
         )
@@ -220,7 +223,7 @@ class Subscription:
         return events
 
     async def _wait(self) -> None:
-        """Return at the next commit that concerns this subscription, or when it is interrupted or ended."""
+        """Return at the next commit that the receiver did not take, or after `interrupt` or `end`."""
         waiting = self._watchers.waiting.setdefault(self._resource, set())
         self._waiter = asyncio.get_running_loop().create_future()
         waiting.add(self)
@@ -234,8 +237,8 @@ class Subscription:
 def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOptions) -> Subscription:
     """A watch of `selection` from `options.resource_version` on.
 
-    It begins with an ADDED for each object if the version is unset or 0, or with `send_initial_events`. With a version
-    in the future, the events after it are returned.
+    It begins with an ADDED for each object if the version is unset or 0, or with `send_initial_events`; if that is
+    False, an unset version means from now on. With a version in the future, the events after it are returned.
 
     Raises:
         StatusError: 410 for a compacted version, 422 for options that exclude each other, 500 for an invalid version,
@@ -286,7 +289,7 @@ def _check_options(options: ListOptions) -> None:
 
 def _entry_event(event: StoreEvent, selection: SelectionPredicate) -> EntryEvent | None:
     """The watch event of a change for a watcher of `selection`, None if it does not concern its objects."""
-    frames = {} if event.frames is None else event.frames
+    frames = {} if event.frames is None else event.frames  # an old event has no cache: each watcher encodes it
     if not selection.namespace and not selection.is_filtered:
         if event.entry is None:
             return EntryEvent("DELETED", event.tombstone(), frames)

@@ -2,7 +2,7 @@
 
 The forms are meta/v1 APIGroupList and APIResourceList (one for each version), and the aggregated APIGroupDiscoveryList
 (all in one). `non_resource_handlers` serves the documents and caches them until `generation` changes. A new field of
-resources: in `DiscoveryResource` and in `_from_route`, then in `_plain_entries` and `_aggregated_entry`.
+resources: in `DiscoveryResource` and in `_entry_of_route`, then in `_plain_entries` and `_aggregated_entry`.
 
 Source: the API concepts on discovery. Aggregated documents leave group and version of a response kind empty if they are
 the resource's own, as kube-apiserver's do.
@@ -27,7 +27,7 @@ Document = dict[str, Any]
 """A document or a part of one, as a JSON object."""
 _HASH_BYTES = 8
 
-BINDINGS = DiscoveryResource("bindings", "binding", "Binding", True, ("create",))
+BINDINGS = DiscoveryResource("bindings", "binding", "Binding", namespaced=True, verbs=("create",))
 """The deprecated collection of bindings, which `dispatch` serves beside the subresource of pods."""
 
 
@@ -60,8 +60,9 @@ class DiscoveryDocuments:
     @property
     def generation(self) -> tuple[int, ...]:
         """A value that changes whenever the documents do."""
-        metrics = self._metrics.generation if self._metrics is not None else 0
-        return self._routes.generation, metrics, *(self._aggregation.generation if self._aggregation else ())
+        metrics_generation = self._metrics.generation if self._metrics is not None else 0
+        aggregation_generation = self._aggregation.generation if self._aggregation is not None else ()
+        return (self._routes.generation, metrics_generation, *aggregation_generation)
 
     @property
     def groups(self) -> list[str]:
@@ -130,7 +131,7 @@ class DiscoveryDocuments:
 
     def resource_list(self, group: str, version: str) -> Document:
         """The document of `/apis/GROUP/VERSION` and `/api/v1`, of this server only."""
-        resources = [entry for resource in self._resources(group, version) for entry in _plain_entries(resource)]
+        resources = [entry for resource in self._resource_entries(group, version) for entry in _plain_entries(resource)]
         return {
             "kind": "APIResourceList",
             **({"apiVersion": "v1"} if group else {}),  # as upstream, not for the core group
@@ -156,8 +157,8 @@ class DiscoveryDocuments:
     def _aggregated_version(self, group: str, version: str) -> Document:
         """A version in aggregated discovery; that of another server as it was read last."""
         remote = self._remotes.find(group, version)
-        if remote is None or self._aggregation is None:
-            resources = [_aggregated_entry(resource) for resource in self._resources(group, version)]
+        if remote is None or self._aggregation is None:  # without aggregation there are no remotes
+            resources = [_aggregated_entry(resource) for resource in self._resource_entries(group, version)]
             return {"version": version, "resources": resources, "freshness": "Current"}
         documents = self._aggregation.documents.of(remote)
         entry: Document = {"version": version}
@@ -165,19 +166,19 @@ class DiscoveryDocuments:
             entry["resources"] = documents.resources
         return {**entry, "freshness": "Current" if documents.is_fresh else "Stale"}
 
-    def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
+    def _resource_entries(self, group: str, version: str) -> Iterator[DiscoveryResource]:
         """The resources that this server has of a version, with reviews and metrics, in the order of their names."""
-        resources = [_from_route(served) for served in self._routes.resources(group, version)]
+        resources = [_entry_of_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
-            resources += [_from_review(review) for review in self._reviews if review.group == group]
-        if any(resource.name == "pods" for resource in resources) and not group:
+            resources += [_entry_of_review(review) for review in self._reviews if review.group == group]
+        if any(resource.name == "pods" for resource in resources) and not group:  # of the core group
             resources.append(BINDINGS)
         if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
             resources += metric_apis.discovery_resources(self._metrics, group)
         yield from sorted(resources, key=lambda resource: resource.name)
 
 
-def _from_route(served: ServedResource) -> DiscoveryResource:
+def _entry_of_route(served: ServedResource) -> DiscoveryResource:
     """The entry of a served resource."""
     resource = served.resource
     subresource_names = sorted(served.subresources, reverse=resource.is_custom)  # upstream: `status`, then `scale`
@@ -194,8 +195,9 @@ def _from_route(served: ServedResource) -> DiscoveryResource:
     )
 
 
-def _from_review(review: Review) -> DiscoveryResource:
-    return DiscoveryResource(review.plural, review.singular, review.kind, review.namespaced, ("create",))
+def _entry_of_review(review: Review) -> DiscoveryResource:
+    """The entry of a kind of review, which can only be created."""
+    return DiscoveryResource(review.plural, review.singular, review.kind, review.namespaced, verbs=("create",))
 
 
 def storage_version_hash(storage_gvk: str) -> str:

@@ -2,7 +2,7 @@
 
 `discovery` and `dispatch` call it. The resources of these APIs are metrics (`pods/http_requests`), which appear and
 disappear with the objects that they describe; so they have no routes, and their GET stands here beside their discovery.
-A `registry.providers.MetricApis` has the values.
+A `registry.providers.MetricApis` has the values, and the groups: a new metrics API needs nothing here.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -63,7 +63,8 @@ def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResou
             metrics = metrics_by_subject.setdefault((resource.subject, resource.namespaced), [])
             metrics.append(Subresource(resource.metric, list_kind, READ_METHODS))
         else:
-            entries.append(DiscoveryResource(resource.metric, "", list_kind, resource.namespaced, ("get",)))
+            entries.append(DiscoveryResource(resource.metric, "", list_kind, resource.namespaced, verbs=("get",)))
     for (subject, namespaced), metrics in metrics_by_subject.items():
-        entries.append(DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics)))
+        subresources = tuple(metrics)
+        entries.append(DiscoveryResource(subject, "", "", namespaced=namespaced, verbs=(), subresources=subresources))
     return entries

@@ -26,7 +26,7 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The media type in `Accept` headers; responses have `RESPONSE_TYPE`, as an `@` is not allowed in media types."""
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
-_PARAMETER = "fieldValidation"
+_PARAMETER_NAME = "fieldValidation"
 """The only parameter of operations that the document has: kubectl looks for it."""
 
 _INFO = {"title": "Kubernetes", "version": "v1.37.0"}
@@ -101,7 +101,7 @@ Schemas = Mapping[str, dict[str, Any]]
 
 def json_document(routes: Routes, schemas: Schemas) -> bytes:
     """The document as JSON."""
-    paths = {path: {"patch": _operation(served)} for path, served in _patchable_kinds(routes)}
+    paths = {path: {"patch": _json_operation(served)} for path, served in _patchable_kinds(routes)}
     definitions = openapi_definitions.definitions(schemas)
     return json_text.encode({"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions})
 
@@ -111,7 +111,7 @@ def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
     document = {
         "swagger": "2.0",
         "info": _INFO,
-        "paths": {"path": [_named_path(path, served) for path, served in _patchable_kinds(routes)]},
+        "paths": {"path": [_protobuf_path(path, served) for path, served in _patchable_kinds(routes)]},
         "definitions": _named_schemas(openapi_definitions.definitions(schemas)),
     }
     message: Any = _message_class("Document")()
@@ -134,15 +134,15 @@ def _gvk(served: ServedResource) -> dict[str, str]:
     return {"group": served.resource.group, "version": served.version.version, "kind": served.resource.kind}
 
 
-def _operation(served: ServedResource) -> dict[str, Any]:
-    """The PATCH operation of a kind, in JSON; `_named_path` has the protobuf form."""
-    parameter = {"in": "query", "name": _PARAMETER, "type": "string"}
+def _json_operation(served: ServedResource) -> dict[str, Any]:
+    """The PATCH operation of a kind, in JSON; `_protobuf_path` has the protobuf form."""
+    parameter = {"in": "query", "name": _PARAMETER_NAME, "type": "string"}
     return {"parameters": [parameter], "responses": {}, GVK_EXTENSION: _gvk(served)}
 
 
-def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
+def _protobuf_path(path: str, served: ServedResource) -> dict[str, Any]:
     """The path of a kind with its PATCH operation, as fields of the message `NamedPathItem`."""
-    query = {"in": "query", "name": _PARAMETER, "type": "string"}
+    query = {"in": "query", "name": _PARAMETER_NAME, "type": "string"}
     parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
     extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
     return {"name": path, "value": {"patch": {"parameters": [parameter], "vendor_extension": [extension]}}}
@@ -164,9 +164,11 @@ def _schema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "type" in schema:
         fields["type"] = {"value": [schema["type"]]}
     if "enum" in schema:
-        fields["enum"] = [_to_any(choice) for choice in schema["enum"]]
+        fields["enum"] = [_any_fields(choice) for choice in schema["enum"]]
     fields |= _subschema_fields(schema)
-    extensions = [{"name": name, "value": _to_any(value)} for name, value in schema.items() if name.startswith("x-")]
+    extensions = [
+        {"name": name, "value": _any_fields(value)} for name, value in schema.items() if name.startswith("x-")
+    ]
     if extensions:
         fields["vendor_extension"] = extensions
     return fields
@@ -184,7 +186,7 @@ def _subschema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     return subschemas
 
 
-def _to_any(value: Any) -> dict[str, str]:
+def _any_fields(value: Any) -> dict[str, str]:
     """A JSON value as fields of the message `Any`."""
     return {"yaml": json_text.encode(value).decode()}
 

@@ -2,7 +2,8 @@
 
 `non_resource_handlers` calls it. All documents are built, in a thread, at the first request for one: the index names
 each with the hash of its content, by which clients cache it. They are kept compressed, as most clients accept gzip.
-After a change of the routes only the documents of changed groups are built again.
+After a change of the routes only the documents of changed groups are built again. A new source of documents: its
+builders in `OpenApiV3._builders`.
 
 Source: KEP-2896 (OpenAPI v3): `/openapi/v3` and `/openapi/v3/apis/GROUP/VERSION?hash=...`.
 """
@@ -64,12 +65,12 @@ class OpenApiV3:
         """For each group with custom resources these resources, and the builders of its documents by path."""
         self._documents: dict[str, _Document] = {}
         """By path (`apis/apps/v1`), sorted."""
-        self._generation = -1
+        self._generation = -1  # of the routes of `_documents`; -1, which no routes have, before they are built
         self._lock = asyncio.Lock()
 
     async def respond(self, request: web.BaseRequest, path: str) -> EncodedResponse:
         """The index (empty `path`), or the document of a path like `apis/apps/v1`; 404 for an unknown path."""
-        documents = await self._current()
+        documents = await self._current_documents()
         if path:
             document = documents.get(path)
             return await _document_response(request, document) if document else EncodedResponse(b"", 404, TEXT_TYPE)
@@ -83,7 +84,7 @@ class OpenApiV3:
 
     async def schemas(self) -> dict[str, Any]:
         """The schemas of all documents by name."""
-        return await asyncio.to_thread(_schemas, await self._current())
+        return await asyncio.to_thread(_schemas, await self._current_documents())
 
     def _replace_remote_urls(self, own_urls: dict[str, str]) -> dict[str, str]:
         """The URLs of the documents by path, those of versions that other API servers serve replaced by theirs."""
@@ -99,7 +100,7 @@ class OpenApiV3:
                 urls[path] = url
         return urls
 
-    async def _current(self) -> Mapping[str, _Document]:
+    async def _current_documents(self) -> Mapping[str, _Document]:
         """The documents by path, built anew after a change of the routes."""
         async with self._lock:
             generation = self._routes.generation
@@ -126,7 +127,8 @@ class OpenApiV3:
         """
         if group in self._custom:
             cached_resources, cached_builders = self._custom[group]
-            if list(map(id, cached_resources)) == list(map(id, custom)):  # a changed definition has new records
+            is_unchanged = list(map(id, cached_resources)) == list(map(id, custom))  # a changed one has new records
+            if is_unchanged:
                 return cached_resources, cached_builders
         resources = list({id(resource): resource for resource in self._routes.resources_of(group)}.values())
         builders = openapi.documents(resources, [kind for kind in self._create_only if kind.group == group])

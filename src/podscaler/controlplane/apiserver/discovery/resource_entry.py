@@ -14,7 +14,8 @@ class DiscoveryResource:
     """One resource of a group and version; with an empty `kind` only its subresources are listed.
 
     Attributes:
-        name: the plural (`deployments`).
+        name, singular: the plural (`deployments`), and the singular.
+        kind: empty for a resource of which another API group has the objects.
         verbs: such as `get`, in the order of the document.
         storage_gvk: `group/version/kind` of the storage version, empty for resources that are not stored.
         subresources: in the order of the document.

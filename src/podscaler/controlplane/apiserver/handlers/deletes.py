@@ -1,7 +1,7 @@
 """Handles DELETE requests of objects and of collections.
 
 `dispatch` calls it. The DeleteOptions come from the body or, without a body, from the query. `registry.objects` decides
-whether the object is removed at once.
+whether the object is removed at once. A new option: `query_options.delete_options`.
 """
 
 from podscaler.api.machinery import field
@@ -29,13 +29,13 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
     """
     path = request.path
     name_checks.check_path_name(path.name)
-    options = await _options(server, request)
+    options = await _receive_options(server, request)
     if server.objects.find(request.resource_key, path.namespace, path.name) is not None:
         _warn_about_orphans(request, options)
     deletion = await server.objects.delete(request.resource_key, path.namespace, path.name, options=options)
     if deletion.gone and not request.served.resource.returns_deleted_object:
         return await responses.encode_object(_success_status(request, deletion.entry), request.form)
-    return await object_responses.one(server, request, deletion.entry)
+    return await object_responses.object_response(server, request, deletion.entry)
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -43,21 +43,21 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
 
     Raises StatusError 400, 403, 404, 406, 408, 409, 410, 413, 415, 422, 500, 504; then some may be deleted already.
     """
-    options = await _options(server, request)
+    options = await _receive_options(server, request)
     selectors = query_options.list_options(request.query)
     if options.forces_unreadable:
         message = "is not allowed with DELETECOLLECTION, try again after removing the option"
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, message)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     deleted = await server.objects.delete_collection(
-        request.resource_key, request.path.namespace, which=selectors, options=options
+        request.resource_key, request.path.namespace, list_options=selectors, options=options
     )
     if deleted.entries:
         _warn_about_orphans(request, options)
-    return await object_responses.page(server, request, deleted)
+    return await object_responses.list_response(server, request, deleted)
 
 
-async def _options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:
+async def _receive_options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:
     """The options of the body or, without a body, of the query. Raises StatusError 400, 408, 413, 415, 422."""
     body = await request_bodies.read(request.http)
     body_options: Object = {}

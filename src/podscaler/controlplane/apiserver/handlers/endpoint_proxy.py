@@ -1,7 +1,8 @@
 """Proxies requests for `pods/ID/proxy`, `services/ID/proxy` and `nodes/ID/proxy` to pods and the kubelet.
 
-`dispatch` calls `forward`; `proxy_targets` finds the address. Bodies are relayed as they come, in both directions. The
-client's credentials are not sent on. A redirect to the same host leads through the proxy again.
+`dispatch` calls `forward`; `proxy_targets` finds the address, and has the kinds that are proxied. Bodies are relayed as
+they come, in both directions. The client's credentials are not sent on. A redirect to the same host leads through the
+proxy again.
 
 Source: kube-apiserver's proxy subresources and its upgrade-aware proxy: the redirect of an empty path, the X-Forwarded
 headers, the Location header, and the error of a target that cannot be reached.
@@ -49,7 +50,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
     if not path and http.method in (hdrs.METH_GET, hdrs.METH_HEAD):
         return _redirect(base, http)
     async with await _open_session(target) as session:
-        received = await _send(session, http, target, base=base, path=path or "/")
+        received = await _send_request(session, http, target, base=base, path=path or "/")
         try:
             location = received.headers.get(hdrs.LOCATION)
             headers = {} if location is None else {"Location": through_proxy(location, base, target, http.host)}
@@ -87,10 +88,10 @@ def _split_path(request: ResourceRequest) -> tuple[str, str]:
     path = quote(decoded_path, safe=proxied_response.UNESCAPED_IN_PATHS)
     base_segments = _NAMESPACED_BASE_SEGMENTS if request.path.namespace else _BASE_SEGMENTS
     base = "/".join(path.split("/")[:base_segments])
-    return base, _clean(path.removeprefix(base))
+    return base, _cleaned_path(path.removeprefix(base))
 
 
-def _clean(path: str) -> str:
+def _cleaned_path(path: str) -> str:
     """An escaped path without empty segments and dots, as upstream joins it; a slash at its end stays."""
     segments: list[str] = []
     for segment in path.split("/"):
@@ -126,7 +127,7 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
     return session
 
 
-async def _send(
+async def _send_request(
     session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
 ) -> aiohttp.ClientResponse:
     """Send the client's request; returns the head of the response. Raises StatusError 503.

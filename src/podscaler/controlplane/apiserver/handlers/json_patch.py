@@ -2,7 +2,7 @@
 
 `patching` calls it, and `webhooks.webhook_admission` for the patches of webhooks. `apply_patch({"a": 1}, [{"op":
 "replace", "path": "/a", "value": 2}])` and `apply_merge_patch({"a": 1}, {"a": 2})` both return {"a": 2}. The arguments
-are not changed. A new operation: a case in `_apply`.
+are not changed. A new operation: a case in `_apply_operation`.
 
 Source: the RFCs. Differs, as kube-apiserver does: array indices may be negative (from the end), a missing `value` is
 null, `test` of a missing member against null succeeds, `replace` and `copy` take a missing member for null, and every
@@ -22,6 +22,7 @@ COPY_MAX_BYTES = 3 * 1024 * 1024
 _INDEX_DIGITS_MAX = 9
 """A longer index of an array is invalid."""
 
+# approximate lengths of the parts of JSON, for `COPY_MAX_BYTES`
 _BRACKETS_BYTES = 2
 _MEMBER_BYTES = 4  # quotes, colon and comma
 _COMMA_BYTES = 1
@@ -54,7 +55,7 @@ def apply_patch(document: Any, operations: Sequence[Operation]) -> Any:
             if operation.get("path") == "" and operation.get("op") == "replace":
                 patched = _replacement_of_document(operation)
             else:
-                _apply(patched, operation, budget)
+                _apply_operation(patched, operation, budget)
     except _Inapplicable:
         message = "the server rejected our request due to an error in our request"
         raise StatusError(message, code=422, reason="Invalid", details={}) from None
@@ -153,7 +154,7 @@ def _replacement_of_document(operation: Operation) -> Any:
     return deepcopy(value)
 
 
-def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
+def _apply_operation(document: Any, operation: Operation, budget: _CopyBudget) -> None:
     """Apply one operation, in place. Raises _Inapplicable."""
     value = operation.get("value")
     match operation.get("op"):
@@ -181,7 +182,7 @@ def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
 def _value_at(document: Any, segments: list[str]) -> Any:
     """The value that a pointer names; None for a missing member of an object. Raises _Inapplicable."""
     parent, segment = _parent(document, segments)
-    return parent.get(segment) if isinstance(parent, dict) else _child(parent, segment)
+    return parent.get(segment) if isinstance(parent, dict) else _child_value(parent, segment)
 
 
 def _is_equal(left: Any, right: Any) -> bool:
@@ -217,13 +218,13 @@ def _parent(document: Any, segments: list[str]) -> tuple[Any, str]:
     *parent_segments, last_segment = segments
     container = document
     for segment in parent_segments:
-        container = _child(container, segment)
+        container = _child_value(container, segment)
     if not isinstance(container, dict | list):
         raise _Inapplicable
     return container, last_segment
 
 
-def _child(container: Any, segment: str) -> Any:
+def _child_value(container: Any, segment: str) -> Any:
     """The member or element of an object or list that a segment names. Raises _Inapplicable if there is none."""
     if isinstance(container, list):
         return container[_existing_index(segment, len(container))]
@@ -269,7 +270,7 @@ def _insert(document: Any, segments: list[str], value: Any) -> None:
 def _remove(document: Any, segments: list[str]) -> Any:
     """Remove and return the value at a pointer. Raises _Inapplicable."""
     parent, segment = _parent(document, segments)
-    removed = _child(parent, segment)
+    removed = _child_value(parent, segment)
     if isinstance(parent, list):
         del parent[_existing_index(segment, len(parent))]
     else:

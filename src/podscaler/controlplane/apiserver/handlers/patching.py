@@ -127,6 +127,7 @@ class Patcher:
             decoded = kind.decode(patched)
         except DecodeError as error:
             raise self._invalid_result_error(patched, str(error), obj) from None
+        # upstream decodes the result of a strategic merge by a converter that sorts them
         decoding_problems = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
         problems = (*self.patch.problems, *decoding_problems)
         if problems and self.validation == "Strict":
@@ -176,7 +177,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     path = request.path
     name_checks.check_path_name(path.name)
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
-        return await _apply(server, request)
+        return await _respond_to_apply(server, request)
     options = query_options.patch_options(request.query, applies=False)
     parsed = await receive_patch(request)
     patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
@@ -194,10 +195,10 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
     entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched)
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
-async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+async def _respond_to_apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response to server-side apply, which creates the object if it does not exist. Raises as `patch`."""
     path, version = request.path, request.served.version
     managers, resource = server.objects.field_managers, request.served.resource
@@ -212,7 +213,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = apply_request.merge_into(live, entries, request.warnings)
         if not stored:
-            _check_new(server, request, obj)
+            _check_created_by_apply(server, request, obj)
         name_checks.check_name(obj, path.name)
         object_preparation.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
@@ -221,10 +222,10 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     update = UpdateOptions(path.subresource, dry_run=apply_request.options.dry_run, author=None)
     entry, is_new = await server.objects.apply(request.resource_key, path.namespace, path.name, change, options=update)
     request.warn(entry, unpatched or None)
-    return await object_responses.one(server, request, entry, status=201 if is_new else 200)
+    return await object_responses.object_response(server, request, entry, status=201 if is_new else 200)
 
 
-def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
+def _check_created_by_apply(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
     """Check an apply that creates the object, and remove the resourceVersion of `obj`.
 
     Raises StatusError 403 for a user who may not create, 409 for a configuration with a uid.

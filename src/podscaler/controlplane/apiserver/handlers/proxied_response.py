@@ -1,6 +1,7 @@
 """Relays the response of another server to the client of a proxied request, chunk by chunk as fast as the client reads.
 
-`remote_proxy` (other API servers) and `endpoint_proxy` (pods, Services, nodes) call it.
+`remote_proxy` (other API servers) and `endpoint_proxy` (pods, Services, nodes) call `start`, then `relay_body`. Which
+headers are relayed is decided in `aggregator.proxy_headers`.
 
 Source: kube-apiserver's upgrade-aware proxy; RFC 9110 section 7.6.1 (hop-by-hop headers).
 """
@@ -68,7 +69,7 @@ async def relay_body(
                     await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, OSError) as error:
-        is_late = isinstance(error, TimeoutError)  # an OSError
+        is_late = isinstance(error, TimeoutError)  # which is an OSError
         cause = "it took too long, or the client did not read" if is_late else repr(error)
         _log.info("%s %s broke off: %s", request.method, request.path, cause)
         if request.transport is not None:

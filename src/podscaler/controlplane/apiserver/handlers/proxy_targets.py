@@ -152,7 +152,7 @@ def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _P
         raise _unavailable(f'no endpoint of node "{requested.name}" is known')
     if requested.port and requested.port != str(endpoint.port):
         raise http_errors.bad_request("address not allowed")
-    return ProxyTarget("https", endpoint.host, endpoint.port, endpoint.client_tls)
+    return ProxyTarget("https", endpoint.host, endpoint.port, endpoint.make_client_tls)
 
 
 def _parse_port(port_text: str) -> int | None:
@@ -162,6 +162,7 @@ def _parse_port(port_text: str) -> int | None:
 
 
 def _unavailable(message: str) -> StatusError:
+    """503 with the given message."""
     return StatusError(message, code=503, reason="ServiceUnavailable")
 
 

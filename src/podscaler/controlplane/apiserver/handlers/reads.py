@@ -1,7 +1,8 @@
 """Handles GET requests of objects and lists: stored ones, and computed ones (PodMetrics, NodeMetrics).
 
 `dispatch` calls it. Stored objects come from memory. Computed objects are of kinds with `Resource.stored` False; a
-`registry.providers.VirtualObjects` computes them, they have no resourceVersion.
+`registry.providers.VirtualObjects` computes them, they have no resourceVersion. A new computed kind: a provider in
+`ServerParts.virtual_objects` (`apiserver.http.resource_request`).
 
 Source: the metrics.k8s.io API. Differs: metrics-server's 404 names the kind, `podmetrics.metrics.k8s.io`.
 """
@@ -30,23 +31,23 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
         await object_responses.convert_by_webhook(server, request, [entry])
     except StatusError as error:
         raise api_errors.undecodable(request.served.resource, entry.key, entry.revision, error.message) from error
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
 async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 500, 504."""
     options = query_options.list_options(request.query)
     page = server.objects.list(request.resource_key, request.path.namespace, options=options)
-    return await object_responses.page(server, request, page)
+    return await object_responses.list_response(server, request, page)
 
 
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with one computed object. Raises StatusError 400, 404, 406, 503 without a provider."""
     path = request.path
-    computed = _provider(server, request).get(path.namespace, path.name)
+    computed = _get_provider(server, request).get(path.namespace, path.name)
     if computed is None:
         raise api_errors.not_found(request.served.resource, path.name)
-    return await object_responses.one(server, request, _computed_entry(request, computed))
+    return await object_responses.object_response(server, request, _computed_entry(request, computed))
 
 
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -57,12 +58,12 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
     namespace = request.path.namespace
     options = query_options.list_options(request.query)
     selection = selection_predicate.selection(request.served.resource, namespace, options)
-    computed = [_computed_entry(request, obj) for obj in _provider(server, request).list(namespace)]
+    computed = [_computed_entry(request, obj) for obj in _get_provider(server, request).list(namespace)]
     selected = sorted((entry for entry in computed if selection.matches(entry)), key=lambda entry: entry.key)
-    return await object_responses.page(server, request, ListPage(selected, revision=0))
+    return await object_responses.list_response(server, request, ListPage(selected, revision=0))
 
 
-def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
+def _get_provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
     """The provider that computes the objects of the request's kind. Raises StatusError 503 without one."""
     provider = server.parts.virtual_objects.get(request.resource_key)
     if provider is None:

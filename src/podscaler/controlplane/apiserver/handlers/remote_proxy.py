@@ -36,6 +36,7 @@ REQUEST_TIMEOUT_S = 60.0
 """The deadline of requests that are not long-running."""
 _LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
 _LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+"""Requests with these verbs or subresources have no deadline; `dispatch.check_timeout` has its own list, by paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class ProxiedRequest:
 
 
 def _parameter_name(parameter: tuple[str, str]) -> str:
+    """The key by which parameters are sorted, as Go encodes queries; equal names keep their order."""
     name, _ = parameter
     return name
 
@@ -86,7 +88,7 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     except Unreachable:
         return _failure_response("service unavailable")
     try:
-        received = await _send(aggregation, remote, address, proxied)
+        received = await _send_request(aggregation, remote, address, proxied)
     except UnusableBundle as error:
         return _failure_response(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
@@ -105,7 +107,7 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
         received.close()
 
 
-async def _send(
+async def _send_request(
     aggregation: Aggregation, remote: Remote, address: Address, proxied: ProxiedRequest
 ) -> aiohttp.ClientResponse:
     """Send the request; returns the head of the response.

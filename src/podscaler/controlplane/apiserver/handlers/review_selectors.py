@@ -1,7 +1,8 @@
 """Validates the label and field selectors in access reviews (may a user list the pods that match app=web?).
 
 `reviews` calls it. RBAC ignores selectors, so the result of a review never depends on one; errors and unparsable
-selectors are reported all the same. An unknown operator is no field error, as newer clients may have more.
+selectors are reported all the same. An unknown operator is no field error, as newer clients may have more; a new one
+goes into `_OPERATORS_WITH_VALUES` or `_OPERATORS_WITHOUT_VALUES`.
 
 Source: kube-apiserver's validation of authorization.k8s.io/v1 ResourceAttributes, and its evaluation errors.
 """
@@ -36,13 +37,13 @@ def evaluation_error(attributes: Mapping[str, Any]) -> str:
         selector = attributes.get(selector_field) or {}
         operators = [requirement.get("operator", "") for requirement in selector.get("requirements") or []]
         unknown_operators = [operator for operator in operators if operator not in _OPERATORS]
-        if unknown_operators or not _parses(parse, selector.get("rawSelector", "")):
+        if unknown_operators or not _is_parsable(parse, selector.get("rawSelector", "")):
             partially = "partially " if len(unknown_operators) < len(operators) else ""
             messages.append(f"{_ATTRIBUTES_PATH}.{selector_field} {partially}ignored due to parse error")
     return "; ".join(messages)
 
 
-def _parses(parse: Callable[[str], object], raw_selector: str) -> bool:
+def _is_parsable(parse: Callable[[str], object], raw_selector: str) -> bool:
     """Whether `parse` accepts the text of a selector."""
     try:
         parse(raw_selector)
@@ -77,10 +78,12 @@ def _selector_errors(
 
 
 def _field_key_errors(key: str, field_path: str) -> list[FieldError]:
+    """The error of a field selector's requirement without a key."""
     return [] if key else [field.required(field_path, "must be specified")]
 
 
 def _label_key_errors(key: str, field_path: str) -> list[FieldError]:
+    """The errors of the key of a label selector's requirement."""
     return [field.invalid(field_path, key, message) for message in names.label_key_errors(key)]
 
 

@@ -57,7 +57,7 @@ class Review:
     @property
     def endpoint(self) -> CreateOnly:
         """The resource as OpenAPI documents describe it."""
-        return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, self.namespaced)
+        return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, namespaced=self.namespaced)
 
     @property
     def singular(self) -> str:
@@ -136,6 +136,7 @@ def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
 
 
 def _spec(review: Object) -> Mapping[str, Any]:
+    """The spec of a review; empty without one."""
     spec: Mapping[str, Any] = review.get("spec") or {}
     return spec
 

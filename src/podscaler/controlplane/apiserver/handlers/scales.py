@@ -1,6 +1,7 @@
 """Handles GET, PUT and PATCH requests of the subresource `scale`: an autoscaling/v1 Scale (`kubectl scale`).
 
-`dispatch` calls it; `registry.objects` converts between a Scale and its object.
+`dispatch` calls it; `registry.objects` converts between a Scale and its object. A kind gets the subresource by
+`Resource.scale`, and needs nothing here.
 """
 
 from functools import partial
@@ -74,7 +75,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     path = request.path
     name_checks.check_path_name(path.name)
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
-        return await _apply(server, request)
+        return await _respond_to_apply(server, request)
     options = query_options.patch_options(request.query, applies=False)
     patcher = Patcher(await receive_patch(request), SCALE, server.kinds, options.field_validation, request.warnings)
     update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
@@ -97,7 +98,7 @@ def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
         raise api_errors.subresource_conflict(request.served.resource, "scale", request.path.name, message)
 
 
-async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+async def _respond_to_apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response to server-side apply of a scale. Raises as `patch`."""
     path = request.path
     apply_request = await server_side_apply.receive(request, _APPLY_TARGET, server.clock.now_ns())
@@ -132,4 +133,4 @@ def _check_custom_unchanged(live: Object, applied_scale: Object) -> None:
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
     """The response with a Scale, in the negotiated form."""
-    return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)
+    return await object_responses.unstored_object_response(server, request, scale, scale_mappings.PRINTER)

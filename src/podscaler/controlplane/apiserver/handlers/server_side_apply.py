@@ -2,7 +2,8 @@
 
 `patching` and `scales` call it for bodies of type `application/apply-patch+yaml`. A body is a configuration: the fields
 that its manager wants to own. `ApplyRequest.merge_into` merges it (`api.managed_fields`) into the stored object, inside
-the store's read-modify-write and in the version of the path; the caller defaults and stores the result.
+the store's read-modify-write and in the version of the path; the caller defaults and stores the result. A new kind of
+target: an `ApplyTarget`.
 
 Source: kube-apiserver's apply patcher; golden update-hpa.jsonl, scale.jsonl.
 """
@@ -94,12 +95,12 @@ class ApplyRequest:
             merged = managed_kinds.apply(self.target.managed_kind, stored, entries, application)
         except ConfigurationError as error:
             raise api_errors.error_without_reason(
-                f"failed to create typed patch object ({_describe(config)}): {error}"
+                f"failed to create typed patch object ({_object_text(config)}): {error}"
             ) from None
         except ConversionError as error:
             raise api_errors.error_without_reason(str(error)) from None
-        self._check_duplicates(warnings)
-        return self._decode(merged)
+        self._check_duplicates(warnings)  # after merging, as upstream: its errors come first
+        return self._decode_merged(merged)
 
     def _check_configuration(self) -> None:
         """Check that the configuration is of the kind of the path and has no managedFields. Raises StatusError 400."""
@@ -122,11 +123,11 @@ class ApplyRequest:
         """kube-apiserver's message for a merged object that does not fit its kind."""
         config = self.configuration.obj
         return (
-            f"failed to convert new object ({_describe(config)}) to proper version: "
+            f"failed to convert new object ({_object_text(config)}) to proper version: "
             f"unable to convert unstructured object to {_type_text(config)}: {decoder_message}"
         )
 
-    def _decode(self, merged: Object) -> Object:
+    def _decode_merged(self, merged: Object) -> Object:
         """The merged object as its kind decodes it. Raises StatusError 500 if it does not fit the kind."""
         metadata = dict(merged["metadata"])
         entries = metadata.pop("managedFields")
@@ -202,7 +203,7 @@ def _type_text(config: Object) -> str:
     return f"{version}, Kind={config.get('kind') or ''}"
 
 
-def _describe(config: Object) -> str:
+def _object_text(config: Object) -> str:
     """Namespace, name and kind of a configuration in messages; `/; /, Kind=` if it has none."""
     metadata = config.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else ""

@@ -114,7 +114,7 @@ def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) ->
     identities = [_identity(element, merge_key) for element in order]
     position = 0
     for change in changes:
-        if isinstance(change, dict) and "$patch" in change:
+        if isinstance(change, dict) and "$patch" in change:  # such an element is not in the result
             continue
         identity = _identity(change, merge_key)
         while position < len(identities) and identities[position] != identity:
@@ -174,6 +174,7 @@ def _rank(element: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
 
 
 def _rank_or_last(element: Any, ranks: dict[Any, int], merge_key: str) -> int:
+    """As `_rank`, but behind all positions for an element that is not in the list."""
     rank = _rank(element, ranks, merge_key)
     return len(ranks) if rank is None else rank
 

@@ -76,7 +76,7 @@ def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema
     if directive is not None:
         return _apply_object_directive(directive, patch)
     merged = _drop_unretained(dict(original), patch)
-    handled_keys = _order_lists(merged, patch, schema)
+    handled_keys = _merge_ordered_lists(merged, patch, schema)
     for key, change in patch.items():
         if key not in handled_keys:
             _merge_member(merged, key, change, schema)
@@ -110,7 +110,7 @@ def _drop_unretained(merged: Object, patch: Object) -> Object:
     return {key: member for key, member in merged.items() if key in retained}
 
 
-def _order_lists(merged: Object, patch: Object, schema: MessageSchema) -> set[str]:
+def _merge_ordered_lists(merged: Object, patch: Object, schema: MessageSchema) -> set[str]:
     """Merge and sort the lists with an order directive, in `merged` (rule 3).
 
     Returns the keys of the patch that need nothing else. Raises StatusError 422, 500.
@@ -227,10 +227,12 @@ def _without_directives(value: Any) -> Any:
 
 
 def _is_directive(key: str) -> bool:
+    """Whether a member of a patch is a directive besides `$patch`."""
     return key == RETAIN_KEYS or key.startswith((SET_ELEMENT_ORDER, DELETE_FROM_PRIMITIVE_LIST))
 
 
 def _bad_request(message: str) -> StatusError:
+    """400 with the given message."""
     return StatusError(message, code=400, reason="BadRequest")
 
 

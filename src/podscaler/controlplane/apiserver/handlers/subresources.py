@@ -2,7 +2,7 @@
 
 `dispatch` calls it: POST pods/web-1/binding assigns a pod to a node, POST pods/web-1/eviction deletes it unless a
 PodDisruptionBudget forbids that, PUT namespaces/a/finalize removes finalizers in spec.finalizers. The objects are
-changed inside the store's read-modify-write (`registry.objects`).
+changed inside the store's read-modify-write (`registry.objects`). `dispatch` says where a new subresource goes.
 """
 
 from dataclasses import replace
@@ -61,9 +61,9 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
             raise api_errors.subresource_conflict(resource, "binding", pod_name, message)
         pod["spec"]["nodeName"] = node_name
         for field_name in ("annotations", "labels"):
-            added = binding["metadata"].get(field_name)
-            if added:
-                pod["metadata"][field_name] = {**(pod["metadata"].get(field_name) or {}), **added}
+            added_entries = binding["metadata"].get(field_name)
+            if added_entries:
+                pod["metadata"][field_name] = {**(pod["metadata"].get(field_name) or {}), **added_entries}
         _set_scheduled(pod, rfc3339(server.clock.now_ns()))
         return pod
 
@@ -138,4 +138,4 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
         return stored
 
     entry = await server.objects.update(request.resource_key, "", path.name, change, options=update)
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)

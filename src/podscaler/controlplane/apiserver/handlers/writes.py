@@ -1,7 +1,8 @@
 """Handles POST and PUT requests: creates and replaces objects, and replaces their status.
 
 `dispatch` calls it. The body is decoded in the version of the path, defaulted, converted to the storage version and
-passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers.
+passed to `registry.objects`, which validates and stores it. `patching`, `scales` and `subresources` use its helpers: a
+step of all writes before they are stored goes into `to_storage`.
 """
 
 from podscaler.api.resource.resources import Object, Version
@@ -51,7 +52,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     entry = await server.objects.update(request.resource_key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())
-    return await object_responses.one(server, request, entry)
+    return await object_responses.object_response(server, request, entry)
 
 
 async def _create(
@@ -61,7 +62,7 @@ async def _create(
     author = request.author(options)
     entry = await server.objects.create(request.resource_key, new_object, dry_run=options.dry_run, author=author)
     request.warn(entry, None)
-    return await object_responses.one(server, request, entry, status=201)
+    return await object_responses.object_response(server, request, entry, status=201)
 
 
 def to_storage(version: Version, obj: Object) -> Object:

@@ -1,7 +1,7 @@
 """Checks that the name of a body matches that of the path.
 
-The handlers of requests for one object call it. PUT .../namespaces/a/pods/x with the metadata.name `y` is an error 400.
-`registry.object_preparation.set_namespace` checks the namespace.
+The handlers of requests for one object call it: the name of the path is checked first. PUT .../namespaces/a/pods/x with
+the metadata.name `y` is an error 400. `registry.object_preparation.set_namespace` checks the namespace.
 
 Source: kube-apiserver's checks before an object reaches its kind's validation.
 """

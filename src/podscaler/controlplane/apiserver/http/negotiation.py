@@ -13,7 +13,8 @@ Rules (kube-apiserver's):
    another text.
 4. Protobuf has no Tables, and there is no protobuf of custom resources except for their PartialObjectMetadata.
 
-A new transformation: a `Shape`, its name in `_SHAPES`, its body in `object_responses` and `streaming.watch_streams`.
+A new transformation: a `Shape`, its name in `_SHAPES`, its body in `object_responses` and `streaming.watch_streams`. A
+new encoding: an `Encoding`, its media type in `_ENCODINGS` and `http_errors.BODY_MEDIA_TYPES`, its body in `responses`.
 
 Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
 """
@@ -63,6 +64,7 @@ class Form:
 
 
 PLAIN_JSON = Form()
+"""The form of a client that accepts everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,8 @@ def error_form(accept: str) -> Form:
     """
     for clause in _parse_accept(accept):
         shape = clause.parameters.get("as", "")
-        is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
-        if clause.media_type in _ENCODINGS and not is_transformed:
+        accepted_shapes = {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else {""}
+        if clause.media_type in _ENCODINGS and shape in accepted_shapes:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
             break
@@ -170,7 +172,7 @@ def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool
 
 def _served_clauses(clauses: Sequence[_Clause]) -> list[_Clause]:
     """The clauses whose media type is served; their parameters are not checked."""
-    return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
+    return [clause for clause in clauses if clause.media_type in (*_ENCODINGS, "*/*")]
 
 
 def _parse_accept(accept: str) -> Sequence[_Clause]:

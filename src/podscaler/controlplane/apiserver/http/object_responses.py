@@ -1,6 +1,8 @@
-"""Builds responses with one object (`one`) or a page of a list (`page`), in the negotiated form (JSON, Table, ...).
+"""Builds responses with one object or with a page of a list, in the negotiated form (JSON, Table, ...).
 
-The handlers of reads, writes, scales and deletes call it. `response_encoder` has the JSON of each form.
+The handlers of reads, writes, scales and deletes call it, and `streaming.watch_streams` for rows and conversions.
+`response_encoder` has the JSON of each form. A new form: a branch in `object_response` and `_table_or_partial`, or in
+`list_response`.
 """
 
 import asyncio
@@ -25,7 +27,9 @@ _MESSAGES_PER_SLICE = 40
 Encoded = TypeVar("Encoded")
 
 
-async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
+async def object_response(
+    server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200
+) -> EncodedResponse:
     """A response with one object.
 
     Raises StatusError 406 for a form that only lists have, 400 for an unknown `includeObject`, 500 as
@@ -75,39 +79,39 @@ def _table_or_partial(
     return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
 
-async def page(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
-    """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
+async def list_response(server: ServerContext, request: ResourceRequest, list_page: ListPage) -> EncodedResponse:
+    """A response with a list. Raises as `object_response`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
-    await convert_by_webhook(server, request, listed.entries)
+    await convert_by_webhook(server, request, list_page.entries)
     if request.form.shape == "table":
         printer = request.served.resource.printer
-        rows = await _encode_in_slices(lambda entry: table_row(server, request, entry), listed.entries)
+        rows = await _encode_in_slices(lambda entry: table_row(server, request, entry), list_page.entries)
         body = response_encoder.table(
-            response_encoder.list_metadata(listed),
+            response_encoder.list_metadata(list_page),
             response_encoder.columns(printer),
-            rows or (None if printer.empty_is_null else []),
+            rows or (None if printer.empty_is_null else []),  # as upstream, whose printers differ in this
             request.form.meta_version,
         )
         return await responses.from_json(body, request.form)
     if request.form.encoding == "protobuf" and request.form.shape == "object":
-        return responses.from_protobuf(await _protobuf_list(server, request, listed))
-    bodies = await _encode_in_slices(lambda entry: server.encoder.body(request.served, entry), listed.entries)
+        return responses.from_protobuf(await _protobuf_list(server, request, list_page))
+    bodies = await _encode_in_slices(lambda entry: server.encoder.body(request.served, entry), list_page.entries)
     if request.form.shape == "partial_list":
         hidden = request.served.resource.hidden_annotations
-        body = response_encoder.partial_list(bodies, listed, request.form.meta_version, hidden)
+        body = response_encoder.partial_list(bodies, list_page, request.form.meta_version, hidden)
     else:
-        body = response_encoder.list_body(request.served, bodies, listed)
+        body = response_encoder.list_body(request.served, bodies, list_page)
     return await responses.from_json(body, request.form)
 
 
-async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed: ListPage) -> bytes:
+async def _protobuf_list(server: ServerContext, request: ResourceRequest, list_page: ListPage) -> bytes:
     """The protobuf body of a list, in its envelope."""
     served = request.served
     items = await _encode_in_slices(
-        lambda entry: server.encoder.protobuf_message(served, entry), listed.entries, _MESSAGES_PER_SLICE
+        lambda entry: server.encoder.protobuf_message(served, entry), list_page.entries, _MESSAGES_PER_SLICE
     )
     kind = served.resource.list_kind
-    return protobuf_encoding.encode_list(served.api_version, kind, response_encoder.list_metadata(listed), items)
+    return protobuf_encoding.encode_list(served.api_version, kind, response_encoder.list_metadata(list_page), items)
 
 
 async def _encode_in_slices(
@@ -143,7 +147,7 @@ def _partial(request: ResourceRequest, body: bytes) -> bytes:
     return response_encoder.partial(body, request.form.meta_version, request.served.resource.hidden_annotations)
 
 
-async def plain_object(
+async def unstored_object_response(
     server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
     """A response with an object that is not stored as such, and needs no conversion (a Scale).

@@ -1,6 +1,6 @@
 """Limits and ends the open interactive sessions (exec, attach, port-forward): by number, when idle, at shutdown.
 
-The handlers of `streaming` run each session by `OpenSessions.run`; `app` calls `stop`.
+The handlers of `streaming` call `check_limit` before a handshake, and `OpenSessions.run` after it; `app` calls `stop`.
 
 Source: the kubelet's idle timeout of streaming connections (4 h).
 """
@@ -13,7 +13,9 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 
 SESSIONS_MAX: Final = 1000
+"""The most sessions of one API server."""
 IDLE_TIMEOUT_S: Final = 4 * 3600.0
+"""A session without a transfer for this time is ended."""
 STOP_TIMEOUT_S: Final = 5.0
 """How long ending sessions are waited for at shutdown."""
 
@@ -46,12 +48,12 @@ class OpenSessions:
     def __init__(self, clock: Clock, *, limit: int = SESSIONS_MAX) -> None:
         self._clock = clock
         self._limit = limit
-        self._open: set[asyncio.Task[None]] = set()
+        self._session_tasks: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
     def check_limit(self) -> None:
         """Check that one more session may be opened. Raises StatusError 429 at the limit, or while the server stops."""
-        if self._is_stopping or len(self._open) >= self._limit:
+        if self._is_stopping or len(self._session_tasks) >= self._limit:
             message = f"too many streams are open: this server has at most {self._limit}"
             raise StatusError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
@@ -63,21 +65,21 @@ class OpenSessions:
         activity = Activity(self._clock)
         session_task = asyncio.create_task(run_session(activity))
         idle_task = asyncio.create_task(activity.wait_idle())
-        self._open.add(session_task)
+        self._session_tasks.add(session_task)
         try:
             await asyncio.wait((session_task, idle_task), return_when=asyncio.FIRST_COMPLETED)
         finally:
             idle_task.cancel()
             session_task.cancel()
             await asyncio.gather(session_task, idle_task, return_exceptions=True)
-            self._open.discard(session_task)
+            self._session_tasks.discard(session_task)
         if not session_task.cancelled() and (error := session_task.exception()) is not None:
             raise error
 
     async def stop(self) -> None:
         """Cancel every session; returns when they have ended, or after `STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        await cancel(self._open)
+        await cancel(self._session_tasks)
 
 
 async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -25,6 +25,7 @@ FieldValidation = Literal["Strict", "Warn", "Ignore"]
 _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 """The values of `fieldValidation`, in the order of the error message; empty counts as Warn."""
 PARAMETERS_MAX = 1000
+"""The most parameters of a query; more are an error 400."""
 _INT64_LIMIT = 2**63
 _DIGITS_MAX = 20
 """A number with more digits counts as out of the range of an int64, also with leading zeros."""
@@ -46,7 +47,7 @@ class Query:
         if not raw_query:
             return
         try:
-            readable_query = "&".join(filter(_is_readable, raw_query.split("&")))
+            readable_query = "&".join(filter(_is_read_by_go, raw_query.split("&")))
             parameters = parse_qsl(readable_query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
         except ValueError as error:
             raise http_errors.bad_request(f"invalid query: {error}") from None
@@ -76,7 +77,7 @@ class Query:
         return _parse_int64(values[0]) if values else None
 
 
-def _is_readable(parameter: str) -> bool:
+def _is_read_by_go(parameter: str) -> bool:
     """Whether Go's parser accepts the parameter `NAME=VALUE`."""
     return ";" not in parameter and _BROKEN_ESCAPE.search(parameter) is None
 
@@ -93,6 +94,7 @@ def _parse_int64(number_text: str) -> int:
 
 
 EMPTY_QUERY = Query("")
+"""The query of most requests, which functions may recognize by identity to save time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
         errors.append(field.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
     errors += manager_names.errors("fieldManager", manager)
     if errors:
-        raise _invalid(kind, errors)
+        raise _invalid_options(kind, errors)
     field_validation = cast(FieldValidation, validation or "Warn")
     return WriteOptions(bool(query.texts("dryRun")), field_validation, manager, query.flag("force"))
 
@@ -155,9 +157,9 @@ def patch_options(query: Query, *, applies: bool) -> WriteOptions:
     """
     options = write_options(query, "PatchOptions")
     if applies and not options.field_manager:
-        raise _invalid("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
+        raise _invalid_options("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
     if not applies and options.force is not None:
-        raise _invalid("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
+        raise _invalid_options("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
     return options
 
 
@@ -173,7 +175,7 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
     options = dict(body) if body else _delete_options_in(query)
     errors = _empty_policy_errors(body) + _dry_run_errors(options.get("dryRun") or [])
     if errors:
-        raise _invalid("DeleteOptions", errors)
+        raise _invalid_options("DeleteOptions", errors)
     preconditions = options.get("preconditions") or {}
     return DeleteOptions(
         grace_period_s=options.get("gracePeriodSeconds"),
@@ -211,6 +213,6 @@ def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
     return [field.not_supported("dryRun", list(values), ["All"])]
 
 
-def _invalid(kind: str, errors: Sequence[FieldError]) -> StatusError:
+def _invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
     """The error 422 of options of a kind (`DeleteOptions`)."""
     return field.invalid_object(group="meta.k8s.io", kind=kind, name="", errors=errors)

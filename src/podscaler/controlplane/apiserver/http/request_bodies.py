@@ -29,6 +29,7 @@ from podscaler.controlplane.apiserver.http.query_options import FieldValidation
 
 BODY_MAX_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
+"""How long the whole body may take to arrive."""
 _UNVERSIONED_KINDS = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
 """Kinds of apiVersion v1 that only responses have."""
 _NEW_EVENT = "events/v1.Event"

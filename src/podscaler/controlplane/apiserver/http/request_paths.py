@@ -7,7 +7,8 @@
     watch/...              the deprecated form of ?watch=true
 
 /apis/apps/v1/namespaces/default/deployments/web/scale becomes ResourcePath("apps", "v1", namespace="default",
-resource="deployments", name="web", subresource="scale").
+resource="deployments", name="web", subresource="scale"). A new part of paths: a field of `ResourcePath`, which
+`_parse_resource` sets.
 
 Source: the request paths of the Kubernetes API conventions. A namespace's own path is `namespaces/NS`, also with
 `status` or `finalize`, which therefore are no resources.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+"""The segments after `namespaces/NS` that are subresources of the namespace; others are plurals of resources in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Defines the two arguments of every handler: the server context, and the request to a resource.
 
-`app` creates the `ServerContext` once; `dispatch` creates a `ResourceRequest` for each request to a resource.
+`app` creates the `ServerContext` once; `dispatch` creates a `ResourceRequest` for each request to a resource. A new
+optional part of the server: a field of `ServerParts`, which `podscaler.cli.up.machine` fills.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +45,7 @@ class ServerParts:
         virtual_objects: providers of objects that are computed, not stored, by `Resource.key`.
         logs: reads the logs of containers.
         connections: opens exec, attach and port-forward sessions.
-        find_node_endpoint: the HTTPS endpoint of the node, None while there is none; None: there is no node.
+        find_node_endpoint: returns the HTTPS endpoint of the node, None before it listens; itself None without a node.
         checks: health checks by name; each returns the reason of its failure, or an empty text.
         metrics: serves custom.metrics.k8s.io and external.metrics.k8s.io.
         accounts: issues tokens of service accounts; the authenticator must accept them too.

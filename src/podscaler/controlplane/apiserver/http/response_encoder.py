@@ -4,6 +4,8 @@
 stored bytes; converted objects are cached by version. A Table has a row of printed columns for each object (`kubectl
 get`), a PartialObjectMetadata only the metadata.
 
+A new form: a function here; `negotiation` says where it is chosen and called.
+
 Source: the API concepts on Table and PartialObjectMetadata.
 """
 
@@ -76,12 +78,12 @@ def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -
     """
     kind, metadata = served.resource.list_kind, list_metadata(page)
     if served.resource.is_custom:
-        return _list(kind, served.api_version, {"continue": "", **metadata}, bodies)
+        return _list_json(kind, served.api_version, {"continue": "", **metadata}, bodies)
     prefixes = _type_prefixes(served)
-    return _list(kind, served.api_version, metadata, (_without_type(body, prefixes) for body in bodies))
+    return _list_json(kind, served.api_version, metadata, (_without_type_meta(body, prefixes) for body in bodies))
 
 
-def _list(kind: str, api_version: str, metadata: Object, items: Iterable[bytes]) -> bytes:
+def _list_json(kind: str, api_version: str, metadata: Object, items: Iterable[bytes]) -> bytes:
     """The JSON of a List with `items`, each the JSON of an object."""
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{json_text.encode(metadata).decode()},'
     return head.encode() + b'"items":[' + b",".join(items) + b"]}"
@@ -93,7 +95,7 @@ def _type_prefixes(served: ServedResource) -> tuple[bytes, ...]:
     return (f"{{{kind},{version},".encode(), f"{{{version},{kind},".encode())
 
 
-def _without_type(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
+def _without_type_meta(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
     """The JSON of an object without the kind and apiVersion at its beginning."""
     for prefix in prefixes:
         if body.startswith(prefix):
@@ -138,7 +140,7 @@ def partial_list(
         return json_text.encode(
             {"kind": kind, "apiVersion": api_version, "metadata": list_metadata(page), "items": None}
         )
-    return _list(kind, api_version, list_metadata(page), (partial(body, meta_version, hidden) for body in bodies))
+    return _list_json(kind, api_version, list_metadata(page), (partial(body, meta_version, hidden) for body in bodies))
 
 
 def check_single(served: ServedResource, form: Form, go_type: str = "") -> None:

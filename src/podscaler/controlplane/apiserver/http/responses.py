@@ -1,7 +1,8 @@
 """Builds complete responses (body, status, content type, headers) from JSON, text, protobuf or an API error.
 
 Every handler returns an `EncodedResponse` of this module, or a stream. JSON has Go's escapes and the order of the
-schema; the keys of YAML are sorted, as kube-apiserver's; protobuf is encoded from the JSON.
+schema; the keys of YAML are sorted, as kube-apiserver's; protobuf is encoded from the JSON. A new encoding: a case in
+`from_json`.
 
 Source for warnings: kube-apiserver's warning filter and apimachinery's NewWarningHeader (RFC 9111's `warning-value`).
 """

@@ -225,7 +225,7 @@ class Routes:
 def _served_resource(resource: Resource, version: Version) -> ServedResource:
     """The routes of a resource in one version; a computed resource can only be read."""
     if not resource.stored:
-        return ServedResource(resource, version, READ_METHODS, READ_METHODS, {})
+        return ServedResource(resource, version, READ_METHODS, object_methods=READ_METHODS, subresources={})
     collection_methods = COLLECTION_METHODS - {"DELETE"} if resource.key == "namespaces" else COLLECTION_METHODS
     subresources = {subresource.name: subresource for subresource in _subresources(resource)}
     return ServedResource(resource, version, collection_methods, OBJECT_METHODS, subresources)
@@ -238,17 +238,17 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
     if resource.key == "pods":
         yield Subresource("attach", "PodAttachOptions", CONNECT_METHODS)
         yield Subresource("binding", "Binding", CREATE_METHODS)
-        yield Subresource("eviction", "Eviction", CREATE_METHODS, "policy", "v1")
+        yield Subresource("eviction", "Eviction", CREATE_METHODS, group="policy", version="v1")
         yield Subresource("exec", "PodExecOptions", CONNECT_METHODS)
         yield Subresource("log", "Pod", READ_METHODS)
         yield Subresource("portforward", "PodPortForwardOptions", CONNECT_METHODS)
     if resource.key in ("nodes", "pods", "services"):
         yield Subresource(PROXY, f"{resource.kind}ProxyOptions", PROXY_METHODS)
     if resource.key == "serviceaccounts":
-        yield Subresource("token", "TokenRequest", CREATE_METHODS, "authentication.k8s.io", "v1")
+        yield Subresource("token", "TokenRequest", CREATE_METHODS, group="authentication.k8s.io", version="v1")
     if resource.key == "certificatesigningrequests.certificates.k8s.io":
         yield Subresource("approval", resource.kind, STATUS_METHODS)
     if resource.scale is not None:
-        yield Subresource("scale", "Scale", STATUS_METHODS, "autoscaling", "v1")
+        yield Subresource("scale", "Scale", STATUS_METHODS, group="autoscaling", version="v1")
     if resource.has_status:
         yield Subresource("status", resource.kind, STATUS_METHODS)

@@ -47,6 +47,9 @@ class StreamingResponse:
         request: the request.
         content_type: of the response.
         warnings: texts of `Warning` headers.
+
+    Attributes:
+        response: aiohttp's response, for the handler to return.
     """
 
     def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:

@@ -14,6 +14,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors
 
 MESSAGE_MAX_BYTES = 32 << 20
+"""The most bytes of a received message."""
 CLOSE_TIMEOUT_S = 2.0
 """How long the server waits for the client's closing frame."""
 
@@ -43,8 +44,8 @@ def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
     for name in offered:
         if name in served:
             return name
-    served_names = " ".join(sorted(name for name in served if name))
-    message = f"requested protocol(s) are not supported: [{' '.join(offered)}]; supports [{served_names}]"
+    served_text = " ".join(sorted(name for name in served if name))
+    message = f"requested protocol(s) are not supported: [{' '.join(offered)}]; supports [{served_text}]"
     raise StatusError(message, code=403, reason="Forbidden")
 
 

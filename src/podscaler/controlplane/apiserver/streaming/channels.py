@@ -91,11 +91,12 @@ class ChannelMessage:
     ends: bool = False
 
 
-def _by_name(*framings: Framing) -> Mapping[str, Framing]:
+def _framings_by_name(*framings: Framing) -> Mapping[str, Framing]:
+    """The sub-protocols by their names."""
     return {framing.name: framing for framing in framings}
 
 
-COMMAND_PROTOCOLS: Final = _by_name(
+COMMAND_PROTOCOLS: Final = _framings_by_name(
     Framing(""),
     Framing("channel.k8s.io"),
     Framing("base64.channel.k8s.io", is_base64=True),
@@ -105,7 +106,7 @@ COMMAND_PROTOCOLS: Final = _by_name(
 )
 """The sub-protocols of exec and attach."""
 
-PORT_PROTOCOLS: Final = _by_name(
+PORT_PROTOCOLS: Final = _framings_by_name(
     Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True)
 )
 """The sub-protocols of port-forward."""

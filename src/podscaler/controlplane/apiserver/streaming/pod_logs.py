@@ -1,6 +1,7 @@
 """Handles `GET .../pods/NAME/log` (`kubectl logs`): the log of a container as text, followed, or over a WebSocket.
 
-`dispatch` calls `get`; a `registry.providers.PodLogs` reads the bytes.
+`dispatch` calls `get`; a `registry.providers.PodLogs` reads the bytes. A new option: in `_parse_options`, and a field
+of `registry.providers.LogOptions`.
 
 Source: core/v1 PodLogOptions, its default container, its validation. For WebSockets, kube-apiserver's stream readers:
 the sub-protocols `binary.k8s.io` and `base64.binary.k8s.io`, an empty message at the beginning.
@@ -38,7 +39,7 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
 
     Raises StatusError 400, 403, 404, 405, 422, 429, 503, before the response starts.
     """
-    options = _options(request.query, request.path.name, server.clock.now_ns())
+    options = _parse_options(request.query, request.path.name, server.clock.now_ns())
     pod = pod_targets.get_pod(server, request)
     options = replace(options, container=pod_targets.choose_container(options.container, pod))
     if not pod["spec"].get("nodeName"):
@@ -67,11 +68,11 @@ async def _send_followed(
     return stream.response
 
 
-def _options(query: Query, pod_name: str, now_ns: int) -> LogOptions:
+def _parse_options(query: Query, pod_name: str, now_ns: int) -> LogOptions:
     """The options of the query. Raises StatusError 422 with all errors, 400 for an invalid `sinceTime`."""
     tail_lines, limit_bytes = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
-    errors = _option_errors(tail_lines=tail_lines, limit_bytes=limit_bytes, since_s=since_s, since_time=since_time)
+    errors = _validate_options(tail_lines=tail_lines, limit_bytes=limit_bytes, since_s=since_s, since_time=since_time)
     if "stream" in query:  # a choice of streams is behind a feature gate that is off
         errors.append(field.forbidden("stream", "may not be specified"))
     if errors:
@@ -87,7 +88,7 @@ def _options(query: Query, pod_name: str, now_ns: int) -> LogOptions:
     )
 
 
-def _option_errors(
+def _validate_options(
     *, tail_lines: int | None, limit_bytes: int | None, since_s: int | None, since_time: str
 ) -> list[FieldError]:
     """Errors of the options; at most one of `since_s` and `since_time` may be given."""

@@ -1,7 +1,8 @@
 """Handles `pods/NAME/portforward` (`kubectl port-forward`): TCP connections to ports of a pod over a WebSocket.
 
 `dispatch` calls `forward`. With `v4.channel.k8s.io` the query names the ports, each with one connection and two
-channels: data and errors. With the tunnelling protocol the WebSocket carries SPDY (`spdy_ports`).
+channels: data and errors. With the tunnelling protocol the WebSocket carries SPDY (`spdy_ports`). Another protocol: a
+branch in `forward`; `port_relay` has what all of them do.
 
 Source: core/v1 PodPortForwardOptions; the kubelet's port forwarding server.
 """
@@ -63,7 +64,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
     framing = channels.PORT_PROTOCOLS[websockets.choose_protocol(request.http, channels.PORT_PROTOCOLS)]
     socket = await websockets.open_socket(request.http, framing.name)
     await server.sessions.run(
-        lambda activity: _forward_all(ChannelSocket(socket, framing, activity), connections, pod, ports)
+        lambda activity: _forward_over_channels(ChannelSocket(socket, framing, activity), connections, pod, ports)
     )
     return socket
 
@@ -87,7 +88,9 @@ def _parse_port(port_text: str) -> int:
     return port
 
 
-async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: Object, ports: Sequence[int]) -> None:
+async def _forward_over_channels(
+    socket: ChannelSocket, connections: PodConnections, pod: Object, ports: Sequence[int]
+) -> None:
     """Forward each port on its two channels until all have ended or the client disconnects.
 
     The data of the port at `index` is on channel 2 * index, its error message on the next channel. Both channels begin
@@ -99,7 +102,7 @@ async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: 
         async def send(data: bytes) -> None:
             await socket.send(2 * index, data)
 
-        error_message = await port_relay.relay(connections, pod, port, _messages_of(input_queues[index]), send)
+        error_message = await port_relay.relay(connections, pod, port, _queued_messages(input_queues[index]), send)
         if error_message:
             await socket.send(2 * index + 1, error_message.encode())
 
@@ -121,7 +124,7 @@ async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: 
         await socket.close()
 
 
-async def _messages_of(queue: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
+async def _queued_messages(queue: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
     """The messages of a queue as they come, without end."""
     while True:
         yield await queue.get()

@@ -1,7 +1,8 @@
 """Handles `pods/NAME/exec` and `pods/NAME/attach`: the standard streams of a process over a WebSocket.
 
 `dispatch` calls `execute` and `attach`; the node agent runs the processes (`registry.pod_connections`). Errors come in
-kube-apiserver's order: pod, container and host as a Status, then streams and the running container as plain texts.
+kube-apiserver's order: pod, container and host as a Status, then streams and the running container as plain texts. A
+new channel: in `channels` and in `_Session`.
 
 Source: core/v1 PodExecOptions and PodAttachOptions; the remote command servers of the kubelet and of container
 runtimes; in `v5` failures are wrapped a second time, as kube-apiserver translates it from `v4`.
@@ -38,6 +39,7 @@ _NO_STREAM_TEXT = "you must specify at least 1 of stdin, stdout, stderr"
 _log = logging.getLogger(__name__)
 
 StartSession = Callable[[ContainerSessions], Awaitable[PodSession]]
+"""Starts a session in a running container. Raises SessionFailure."""
 
 
 async def execute(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
@@ -46,7 +48,7 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
     Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     command = tuple(request.query.texts("command"))
-    options = _options(request.query)
+    options = _parse_streams(request.query)
 
     async def start(container: ContainerSessions) -> PodSession:
         if not command:
@@ -54,9 +56,13 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
         return await container.execute(command, options)
 
     requested = _SessionRequest(
-        start, options, "executing command in", command, missing_text='container not found ("{name}")'
+        start,
+        options,
+        action="executing command in",
+        command=command,
+        missing_text='container not found ("{name}")',
     )
-    return await _serve(server, request, requested)
+    return await _serve_session(server, request, requested)
 
 
 async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
@@ -64,15 +70,19 @@ async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
     Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
-    options = _options(request.query)
+    options = _parse_streams(request.query)
 
     async def start(container: ContainerSessions) -> PodSession:
         return await container.attach(options)
 
     requested = _SessionRequest(
-        start, options, "attaching to", (), missing_text="container {name} not found in pod {pod}"
+        start,
+        options,
+        action="attaching to",
+        command=(),
+        missing_text="container {name} not found in pod {pod}",
     )
-    return await _serve(server, request, requested)
+    return await _serve_session(server, request, requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ class _SessionRequest:
     missing_text: str
 
 
-def _options(query: Query) -> SessionStreams:
+def _parse_streams(query: Query) -> SessionStreams:
     """The streams in the query; a terminal (`tty`) has no stderr, as it mixes both outputs."""
     tty = bool(query.flag("tty"))
     return SessionStreams(
@@ -105,7 +115,7 @@ def _options(query: Query) -> SessionStreams:
     )
 
 
-async def _serve(
+async def _serve_session(
     server: ServerContext, request: ResourceRequest, requested: _SessionRequest
 ) -> EncodedResponse | web.StreamResponse:
     """Serve a session until one side ends it; returns the WebSocket, or the plain-text error if there is no session.
@@ -145,7 +155,7 @@ class _Session:
     async def run(self, container: ContainerSessions) -> None:
         """Start the session, relay its streams until it ends or the client disconnects, close the connection."""
         try:
-            await self._socket.send(self._first_channel(), b"")
+            await self._socket.send(self._established_channel(), b"")
             try:
                 session = await self._requested.start(container)
             except SessionFailure as failure:
@@ -160,7 +170,7 @@ class _Session:
         finally:
             await self._socket.close()
 
-    def _first_channel(self) -> int:
+    def _established_channel(self) -> int:
         """The channel of the empty message after which the client takes the connection for established."""
         if self._requested.options.stdout:
             return channels.STDOUT
@@ -190,13 +200,14 @@ class _Session:
                     senders.create_task(self._send_chunks(channels.STDOUT, session.stdout()))
                 if self._requested.options.stderr:
                     senders.create_task(self._send_chunks(channels.STDERR, session.stderr()))
-        except* ConnectionError:
+        except* ConnectionError:  # an error raised here would be wrapped in a group
             is_disconnected = True
         if is_disconnected:
             raise ConnectionResetError("the client has disconnected")
         return await session.wait()
 
     async def _send_chunks(self, channel: int, chunks: AsyncIterator[bytes]) -> None:
+        """Send one output on its channel. Raises ConnectionError if the client has disconnected."""
         async for chunk in chunks:
             await self._socket.send(channel, chunk)
 
@@ -262,8 +273,8 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
 
 def failed_status(action: str, failure_message: str, framing: channels.Framing) -> Object:
     """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
-    status = _internal_error(f"error {action} container: {failure_message}")
-    return _internal_error(status["message"]) if framing.half_closes else status  # v5: wrapped a second time
+    status = _internal_error_status(f"error {action} container: {failure_message}")
+    return _internal_error_status(status["message"]) if framing.half_closes else status  # v5: wrapped a second time
 
 
 def status_message(status: Object, framing: channels.Framing) -> bytes:
@@ -273,7 +284,7 @@ def status_message(status: Object, framing: channels.Framing) -> bytes:
     return b"" if status["status"] == "Success" else str(status["message"]).encode()
 
 
-def _internal_error(cause: str) -> Object:
+def _internal_error_status(cause: str) -> Object:
     """The Status of a session that failed for a cause."""
     return {
         "metadata": {},

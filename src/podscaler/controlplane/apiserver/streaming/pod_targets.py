@@ -1,7 +1,7 @@
 """Resolves the pod and the container of a request for logs, exec, attach or port-forward, and checks them.
 
 `pod_logs`, `pod_sessions` and `pod_ports` call it before their responses start, and `handlers.proxy_targets`
-`get_connections`.
+`get_connections`. Their order in the handlers is that of kube-apiserver's errors.
 
 Source: kube-apiserver's registry of pods (its default container, its messages).
 """

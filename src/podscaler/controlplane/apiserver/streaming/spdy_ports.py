@@ -67,7 +67,7 @@ class PortForwardTunnel:
         self._pod = pod
         self._clock = clock
         self._activity = activity
-        self._session = SPDYSession(self._send, self._on_stream)
+        self._session = SPDYSession(self._send, self._on_new_stream)
         self._unpaired: dict[str, _UnpairedStream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -94,27 +94,29 @@ class PortForwardTunnel:
         await self._socket.send_bytes(data)
         self._activity.touch()
 
-    def _on_stream(self, stream: SPDYStream) -> None:
+    def _on_new_stream(self, stream: SPDYStream) -> None:
         """Handle a new stream: start to forward once both streams of the pair are open; reset an invalid stream."""
         stream_type, port = stream.headers.get("streamtype"), _parse_port(stream.headers.get("port", ""))
         if stream_type not in ("data", "error") or port is None:
-            self._start(stream.reset(PROTOCOL_ERROR))
+            self._start_task(stream.reset(PROTOCOL_ERROR))
             return
         is_data = stream_type == "data"
         error_stream_id = stream.stream_id - _STREAM_ID_STEP if is_data else stream.stream_id
         request_id = stream.headers.get("requestid") or str(error_stream_id)
         earlier = self._unpaired.get(request_id)
         if earlier is None:
-            self._unpaired[request_id] = _UnpairedStream(stream, self._start(self._expire(request_id, stream)))
+            self._unpaired[request_id] = _UnpairedStream(
+                stream, self._start_task(self._end_unpaired(request_id, stream))
+            )
         elif earlier.stream.headers["streamtype"] == stream_type:
-            self._start(stream.reset(PROTOCOL_ERROR))
+            self._start_task(stream.reset(PROTOCOL_ERROR))
         else:
             earlier.expiry.cancel()
             del self._unpaired[request_id]
             data_stream, error_stream = (stream, earlier.stream) if is_data else (earlier.stream, stream)
-            self._start(self._forward(data_stream, error_stream, port))
+            self._start_task(self._forward(data_stream, error_stream, port))
 
-    def _start(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+    def _start_task(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         """Run a coroutine as a task of this tunnel, which is cancelled when the tunnel ends."""
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
@@ -128,7 +130,7 @@ class PortForwardTunnel:
         if error is not None and not isinstance(error, ConnectionError):
             _log.error("a forwarded connection failed", exc_info=error)
 
-    async def _expire(self, request_id: str, stream: SPDYStream) -> None:
+    async def _end_unpaired(self, request_id: str, stream: SPDYStream) -> None:
         """End a stream whose pair was not opened in time."""
         await self._clock.sleep(PAIR_TIMEOUT_S)
         del self._unpaired[request_id]

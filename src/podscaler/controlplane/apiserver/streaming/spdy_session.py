@@ -6,6 +6,8 @@
 2. A stream is removed when both sides have ended it, or one has reset it.
 3. A stream with an invalid id, or above the limit, is reset; the connection stays open.
 
+A new frame of `spdy_frames`: a case in `SPDYSession._handle`.
+
 Source: SPDY Protocol, draft 3.1, section 2.3 (Streams).
 Differs: the server opens no streams and has no flow control by windows, as the clients of this protocol have none.
 """
@@ -27,6 +29,7 @@ DATA_FRAME_MAX_BYTES: Final = 32 * 1024
 """The most bytes of a sent frame."""
 
 Send = Callable[[bytes], Awaitable[None]]
+"""Sends bytes to the client; waits while its buffer is full."""
 
 
 class StreamReset(ConnectionError):
@@ -47,7 +50,7 @@ class SPDYStream:
         self._session = session
         self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
-        self._changed = asyncio.Event()
+        self._readable = asyncio.Event()
         self._has_room = asyncio.Event()
         self._was_reset = asyncio.Event()
         self._client_ended = False
@@ -63,8 +66,8 @@ class SPDYStream:
                 self._has_room.set()
             if self._client_ended or self._was_reset.is_set():
                 return
-            self._changed.clear()
-            await self._changed.wait()
+            self._readable.clear()
+            await self._readable.wait()
 
     async def write(self, data: bytes) -> None:
         """Send `data` to the client. Raises StreamReset."""
@@ -98,7 +101,7 @@ class SPDYStream:
             self._unread.append(frame.data)
             self._unread_bytes += len(frame.data)
         self._client_ended = frame.is_last
-        self._changed.set()
+        self._readable.set()
         self._remove_if_ended()
         while self._unread_bytes >= UNREAD_MAX_BYTES and not self._was_reset.is_set():
             self._has_room.clear()
@@ -109,7 +112,7 @@ class SPDYStream:
         self._was_reset.set()
         self._unread.clear()
         self._unread_bytes = 0
-        self._changed.set()
+        self._readable.set()
         self._has_room.set()
         self._session.remove(self.stream_id)
 
@@ -123,7 +126,7 @@ class SPDYSession:
     """One SPDY connection.
 
     Args:
-        send: sends bytes to the client; waits while its buffer is full.
+        send: sends the encoded frames.
         on_stream: called with each new stream, before its first data.
     """
 

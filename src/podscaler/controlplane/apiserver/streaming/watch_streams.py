@@ -3,7 +3,7 @@
 `dispatch` calls `OpenStreams.watch`, `handlers.remote_proxy` `until_stopped`, `app` `end` and `stop`; aiohttp cancels
 the handler of a client that disconnects. An event is the line {"type": "MODIFIED", "object": {...}}. Each event is
 encoded once for each form (API version, encoding, PartialObjectMetadata) and shared by all watchers of that form; the
-events of one batch are sent in one write.
+events of one batch are sent in one write. A new form: in `_EventEncoder._encode_change` and `_bookmark`.
 
 Source: the API concepts on watches and bookmarks; a watch from a compacted revision gets a 200 and an ERROR event.
 """
@@ -50,7 +50,7 @@ class OpenStreams:
     """
 
     def __init__(self, random: Random | None = None) -> None:
-        self._open: set[asyncio.Task[object]] = set()
+        self._open_tasks: set[asyncio.Task[object]] = set()
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._random = random or Random()
         self._is_stopping = False
@@ -69,8 +69,8 @@ class OpenStreams:
         subscription = _subscribe(server, request, list_options)
         content_type = protobuf_encoding.STREAM_TYPE if request.form.encoding == "protobuf" else "application/json"
         async with StreamingResponse(request.http, content_type, request.warnings) as stream:
-            with self._registered(request.served.resource.storage_key, subscription):
-                await self.until_stopped(_run(stream, encoder, subscription, timeout_s))
+            with self._registered_subscription(request.served.resource.storage_key, subscription):
+                await self.until_stopped(_stream_events(stream, encoder, subscription, timeout_s))
         return stream.response
 
     def end(self, storage_key: str) -> None:
@@ -79,7 +79,7 @@ class OpenStreams:
             subscription.end()
 
     @contextmanager
-    def _registered(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
+    def _registered_subscription(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
         """Let `end` find a subscription while its stream is served."""
         if isinstance(subscription, StatusError):  # the stream has no events
             yield
@@ -97,7 +97,7 @@ class OpenStreams:
         """Run `running`, in the current task, to its end or until `stop`, whose cancellation does not escape."""
         task = asyncio.current_task()
         assert task is not None
-        self._open.add(task)
+        self._open_tasks.add(task)
         try:
             await running
         except asyncio.CancelledError:
@@ -105,12 +105,12 @@ class OpenStreams:
                 raise
             task.uncancel()
         finally:
-            self._open.discard(task)
+            self._open_tasks.discard(task)
 
     async def stop(self) -> None:
         """Cancel every stream; returns when they have ended, or after `open_sessions.STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        await open_sessions.cancel(self._open)
+        await open_sessions.cancel(self._open_tasks)
 
 
 def _list_options(request: ResourceRequest) -> ListOptions:
@@ -132,7 +132,7 @@ def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOpt
         return error
 
 
-async def _run(
+async def _stream_events(
     stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription | StatusError, timeout_s: float
 ) -> None:
     """Send events until the timeout (then a bookmark), an error (then an ERROR event), or the end of the kind."""
@@ -209,9 +209,10 @@ class _BookmarkTimer:
     def restart(self) -> None:
         """Start the timer of the next bookmark."""
         self.is_due = False
-        self._timer = asyncio.get_running_loop().call_later(BOOKMARK_PERIOD_S, self._become_due)
+        self._timer = asyncio.get_running_loop().call_later(BOOKMARK_PERIOD_S, self._set_due)
 
-    def _become_due(self) -> None:
+    def _set_due(self) -> None:
+        """Let the stream send a bookmark."""
         self.is_due = True
         self._subscription.interrupt()
 
@@ -224,7 +225,7 @@ class _EventEncoder:
         self._request = request
         self._sends_bookmarks = bool(request.query.flag("allowWatchBookmarks"))
         # as kube-apiserver, also without the parameter sendInitialEvents
-        self._marks_initial = self._sends_bookmarks and options.send_initial_events is not False
+        self._marks_initial_events_end = self._sends_bookmarks and options.send_initial_events is not False
         self._cache_key = f"{request.served.api_version} {request.form}"
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
 
@@ -247,7 +248,7 @@ class _EventEncoder:
         frames = [self._encode_change(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:  # the usual case, without a copy
             return frames
-        if batch.initial_done and self._marks_initial:
+        if batch.initial_done and self._marks_initial_events_end:
             frames.append(self._bookmark(batch.revision, {"k8s.io/initial-events-end": "true"}))
         full_pieces: list[bytes] = []
         piece_frames: list[bytes] = []

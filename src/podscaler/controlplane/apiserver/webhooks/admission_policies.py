@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from podscaler.api.kinds.policy import admission_policy
 from podscaler.api.machinery import selectors
 from podscaler.api.resource import api_errors
-from podscaler.api.resource.resources import Object, Resource
+from podscaler.api.resource.resources import Object
 from podscaler.base.errors import Cause, StatusError
 from podscaler.controlplane.apiserver.webhooks import admission_reviews, matching
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
@@ -118,9 +118,9 @@ class PolicyAdmission:
         """
         spec, name = policy["spec"], policy["metadata"]["name"]
         versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
-        requested, *_ = versions
-        sent = self._find_version(spec["matchConstraints"], write, versions)
-        if sent is None:
+        requested_version, *_ = versions
+        sent_version = self._find_matched_version(spec["matchConstraints"], write, versions)
+        if sent_version is None:
             return []
         try:
             parameter_version = self._parameter_version(spec.get("paramKind"))
@@ -129,16 +129,18 @@ class PolicyAdmission:
         rejections: list[Rejection] = []
         for binding in bindings:
             binding_resources = binding["spec"].get("matchResources")
-            if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
+            if binding_resources is not None and self._find_matched_version(binding_resources, write, versions) is None:
                 continue
             policy_text = f"'{name}' with binding '{binding['metadata']['name']}'"
-            find_parameters = partial(self._parameters, parameter_version, binding["spec"].get("paramRef"), write)
+            find_parameters = partial(
+                self._parameter_objects, parameter_version, binding["spec"].get("paramRef"), write
+            )
             try:
                 parameters = await self._objects.converted(find_parameters)
             except ConfigurationFailure as failure:
                 rejections += _rejections_of_failure(spec, policy_text, f"failed to configure binding: {failure}")
                 continue
-            denials = await self._evaluate(policy, parameters, write, sent, requested)
+            denials = await self._evaluate(policy, parameters, write, sent_version, requested_version)
             rejections += self._apply_actions(binding["spec"]["validationActions"], policy_text, denials)
         return rejections
 
@@ -160,7 +162,7 @@ class PolicyAdmission:
                     context.warnings.append(warning)
         return [(policy_text, denial) for denial in denials] if "Deny" in actions else []
 
-    def _find_version(
+    def _find_matched_version(
         self, match_resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
     ) -> ServedVersion | None:
         """The version in which a policy or binding gets the objects of a write; None if it does not match.
@@ -185,23 +187,23 @@ class PolicyAdmission:
         policy: Object,
         parameters: Sequence[Object | None],
         write: AdmittedWrite,
-        sent: ServedVersion,
-        requested: ServedVersion,
+        sent_version: ServedVersion,
+        requested_version: ServedVersion,
     ) -> "list[Denial]":
         """The validations of a policy that a write fails, for each of the parameters of a binding.
 
-        The policy gets the objects in the version `sent`; `requested` is that of the request.
+        The policy gets the objects in the version `sent_version`; `requested_version` is that of the request.
         """
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
         new, old = await self._objects.converted(
-            lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
+            lambda: [sent_version.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
         is_namespace = write.resource.key == matching.NAMESPACES
         variables = {
             "object": new,
             "oldObject": old,
-            "request": admission_reviews.request_of(write, sent, requested, acting_user.current()),
+            "request": admission_reviews.request_of(write, sent_version, requested_version, acting_user.current()),
             "namespaceObject": None if is_namespace else matching.find_namespace(write, self._objects),
         }
         denials: list[Denial] = []
@@ -216,14 +218,14 @@ class PolicyAdmission:
         """
         if kind is None:
             return None
-        for resource in self._objects.resources:
-            for version in resource.versions if resource.kind == kind["kind"] else ():
-                if _api_version(resource, version.version) == kind["apiVersion"]:
-                    return ServedVersion(resource, version)
+        resources = [resource for resource in self._objects.resources if resource.kind == kind["kind"]]
+        for served in (ServedVersion(resource, version) for resource in resources for version in resource.versions):
+            if served.api_version == kind["apiVersion"]:
+                return served
         kind_text = f"{kind['apiVersion']}, Kind={kind['kind']}"
         raise ConfigurationFailure(f"failed to find resource referenced by paramKind: '{kind_text}'")
 
-    def _parameters(
+    def _parameter_objects(
         self, served: ServedVersion | None, reference: Object | None, write: AdmittedWrite
     ) -> list[Object | None]:
         """The parameter objects of a binding; a single None without parameters.
@@ -252,10 +254,6 @@ class PolicyAdmission:
         if not parameters and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
         return parameters
-
-
-def _api_version(resource: Resource, version: str) -> str:
-    return f"{resource.group}/{version}" if resource.group else version
 
 
 def _is_referenced(obj: Object, reference: Object) -> bool:
@@ -297,7 +295,7 @@ def _rejections_of_failure(spec: Object, policy_text: str, message: str) -> "lis
 def _rejection_error(write: AdmittedWrite, policy_text: str, denial: "Denial") -> StatusError:
     """The API error of a denied write; `policy_text` names policy and binding in the message."""
     message = f"ValidatingAdmissionPolicy {policy_text} denied request: {denial.message}"
-    error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
+    error = api_errors.forbidden(write.resource, write.name, message, cause=Cause(reason="", message=message))
     return StatusError(
         error.message,
         code=_CODE_BY_REASON.get(denial.reason, 422),

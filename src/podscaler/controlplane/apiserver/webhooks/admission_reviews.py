@@ -1,6 +1,7 @@
 """Makes AdmissionReviews and checks the responses to them (admission.k8s.io v1 and v1beta1).
 
-`webhook_admission` calls it; `admission_policies` calls `request_of`.
+`webhook_admission` calls it; `admission_policies` calls `request_of`. A new version: in
+`api.kinds.policy.webhook_validation.REVIEW_VERSIONS`, with its checks beside `_check_v1`.
 
 Source: kube-apiserver's webhook requests, with its messages about invalid responses.
 """
@@ -61,15 +62,17 @@ class WebhookVerdict:
     warnings: list[str] = field(default_factory=list)
 
 
-def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion, user: User) -> Object:
+def request_of(
+    write: AdmittedWrite, sent_version: ServedVersion, requested_version: ServedVersion, user: User
+) -> Object:
     """The request of an AdmissionReview without uid and objects; also the CEL variable `request` of matchConditions.
 
     Of the options of the write only `dryRun` is contained.
 
     Args:
         write: operation, resource and name of the write.
-        sent: the version in which the webhook gets the objects.
-        requested: the version in the client's request, before the conversion to `sent`.
+        sent_version: the version in which the webhook gets the objects.
+        requested_version: the version in the client's request, before the conversion to `sent_version`.
         user: who writes.
     """
     options: Object | None = None
@@ -77,11 +80,11 @@ def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersi
         options = {"kind": _OPTIONS[write.operation], "apiVersion": "meta.k8s.io/v1"}
         options |= {"dryRun": ["All"]} if write.is_dry else {}
     request: Object = {
-        "kind": sent.kind_json(write.subresource),
-        "resource": sent.resource_json(),
+        "kind": sent_version.kind_json(write.subresource),
+        "resource": sent_version.resource_json(),
         "subResource": write.subresource,
-        "requestKind": requested.kind_json(write.subresource),
-        "requestResource": requested.resource_json(),
+        "requestKind": requested_version.kind_json(write.subresource),
+        "requestResource": requested_version.resource_json(),
         "requestSubResource": write.subresource,
         "name": write.name,
         "namespace": write.namespace or (write.name if write.resource.key == "namespaces" else ""),
@@ -94,6 +97,7 @@ def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersi
 
 
 def _user_json(user: User) -> Object:
+    """A user as authentication.k8s.io/v1 UserInfo, without empty members."""
     members = {"username": user.name, "uid": user.uid, "groups": list(user.all_groups)}
     extra = {key: list(values) for key, values in user.extra.items()}
     return {name: value for name, value in {**members, "extra": extra}.items() if value}
@@ -117,18 +121,18 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
         raise InvalidReview("webhook response was absent")
     if review["apiVersion"] == f"{GROUP}/v1":
         _check_v1(document, response, review, is_mutating=is_mutating)
-    warnings = _warnings(response)
+    warnings = _parse_warnings(response)
     patch_json = _decode_base64(response["patch"]) if is_mutating and response.get("patch") else b""
     is_allowed = response.get("allowed") is True
     return WebhookVerdict(
         is_allowed,
-        _operations(patch_json, response.get("patchType") or "JSONPatch") if is_allowed and patch_json else [],
-        _status(response),
+        _parse_operations(patch_json, response.get("patchType") or "JSONPatch") if is_allowed and patch_json else [],
+        _parse_status(response),
         warnings,
     )
 
 
-def _status(response: Object) -> Object:
+def _parse_status(response: Object) -> Object:
     """The metav1.Status of a response; empty without one. Raises CallError if a field is of another type."""
     try:
         return decoding.decode_value(response.get("status"), "meta/v1.Status").obj
@@ -136,7 +140,7 @@ def _status(response: Object) -> Object:
         raise CallError(str(error)) from error
 
 
-def _warnings(response: Object) -> list[str]:
+def _parse_warnings(response: Object) -> list[str]:
     """The warnings of a response. Raises CallError unless they are a list of texts."""
     try:
         return msgspec.convert(response.get("warnings") or [], list[str])
@@ -147,7 +151,7 @@ def _warnings(response: Object) -> list[str]:
 def _check_v1(document: Object, response: Object, review: Object, *, is_mutating: bool) -> None:
     """Raise InvalidReview unless this is a v1 response to this review, with a patch only where one is allowed.
 
-    In v1beta1 a patch may lack its `patchType`; its value is checked for both versions by `_operations`.
+    In v1beta1 a patch may lack its `patchType`; its value is checked for both versions by `_parse_operations`.
     """
     request_uid, response_uid = review["request"]["uid"], response.get("uid", "")
     if response_uid != request_uid:
@@ -176,7 +180,7 @@ def _decode_base64(text: str) -> bytes:
         raise CallError(f"illegal base64 data at input byte {valid_prefix.end() if valid_prefix else 0}") from error
 
 
-def _operations(patch_json: bytes, patch_type: str) -> list[Any]:
+def _parse_operations(patch_json: bytes, patch_type: str) -> list[Any]:
     """The operations of a JSON patch. Raises UndecodablePatch, also for other types of patches."""
     if patch_type != "JSONPatch":
         raise UndecodablePatch(f'unsupported patch type "{patch_type}"')

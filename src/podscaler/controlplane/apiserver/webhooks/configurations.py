@@ -1,7 +1,8 @@
 """Indexes the webhooks of the stored configurations, in the order in which they are called.
 
 `webhook_admission` makes the index by `watch_webhooks`, and reads it for every write; commits update it, so that no
-write lists configurations. `admission_policies` makes a `Webhook` of each policy, so that `matching` treats both alike.
+write lists configurations. Another parsed field of webhooks: in `Webhook` and `_webhook`. `admission_policies` makes a
+`Webhook` of each policy, so that `matching` treats both alike.
 
 Source: kube-apiserver's configuration managers: configurations by name, their webhooks in the order of the list.
 """

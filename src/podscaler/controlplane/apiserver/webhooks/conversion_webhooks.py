@@ -1,7 +1,7 @@
 """Calls the conversion webhooks of CustomResourceDefinitions (apiextensions.k8s.io ConversionReview v1 and v1beta1).
 
 `registry.remote_conversion` calls `ConversionWebhooks.convert` for objects that a read or write needs in another
-version. One call converts all of them.
+version. One call converts all of them. Another check of what a webhook returns: in `_check_converted`.
 
 Source: kube-apiserver's webhook converter, with its checks and messages. Differs: kube-apiserver calls the webhook once
 for each object of a list.
@@ -27,9 +27,9 @@ KIND = "ConversionReview"
 VERSIONS = ("v1", "v1beta1")
 TIMEOUT_S = 30
 """The timeout of kube-apiserver's clients of webhooks."""
-_SAME_FIELDS = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
+_UNCHANGEABLE_FIELDS = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 """Fields of the metadata that a conversion must not change, each with its name in messages."""
-_CHECKS = {
+_VALIDATION_BY_FIELD = {
     "labels": (metadata.label_errors, "metadata.labels"),
     "annotations": (metadata.annotation_errors, "metadata.annotation"),
 }
@@ -66,10 +66,10 @@ class ConversionWebhooks:
     async def _convert(self, needed: ConversionNeeded) -> list[Object]:
         """The converted objects, in their order. Raises InvalidConversion."""
         review = _review_of(needed)
-        config = needed.webhook["clientConfig"]
+        client_config = needed.webhook["clientConfig"]
         try:
-            authority = base64.b64decode(config.get("caBundle") or "").strip()
-            body = await self._client.post(config, authority, msgspec.json.encode(review), TIMEOUT_S)
+            authority = base64.b64decode(client_config.get("caBundle") or "").strip()
+            body = await self._client.post(client_config, authority, msgspec.json.encode(review), TIMEOUT_S)
         except (CallError, binascii.Error) as error:
             raise InvalidConversion(f"failed: {error}") from error
         converted_objects = _parse_response(body, review)
@@ -133,7 +133,7 @@ def _check_converted(obj: Object, converted: Any, api_version: str, index: int) 
         raise InvalidConversion(f"{invalid_text}: {problem}")
     new_metadata = converted.get("metadata")
     new_fields = new_metadata if isinstance(new_metadata, dict) else {}
-    for field, name_in_messages in _SAME_FIELDS:
+    for field, name_in_messages in _UNCHANGEABLE_FIELDS:
         before, after = obj["metadata"].get(field) or "", new_fields.get(field) or ""
         if before != after:
             problem = f"must have the same {name_in_messages}: {before} != {after}"
@@ -158,7 +158,7 @@ def _check_string_map(field: str, string_map: Any, before: Object) -> None:
         if not isinstance(content, str):
             problem = f"metadata.{field}[{key}] must be a string, but is {_go_type(content)} in converted object"
             raise InvalidConversion(f"returned invalid metadata: {problem}")
-    check, path = _CHECKS[field]
+    check, path = _VALIDATION_BY_FIELD[field]
     errors = [str(field_error) for field_error in check(string_map, path)]
     if errors:
         raise InvalidConversion(f"returned invalid metadata: {authorizer.join_errors(errors)}")

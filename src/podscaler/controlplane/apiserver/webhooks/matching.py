@@ -15,7 +15,8 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, AdmittedWrite, copied
+from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, AdmittedWrite
+from podscaler.controlplane.storage.entries import deep_copy
 
 NAMESPACES = "namespaces"
 OPTIONS_KINDS = {
@@ -53,7 +54,7 @@ class ServedVersion:
         """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
         if obj is None or subresource in _UNCONVERTED:
             return obj
-        source = copied(obj) if self.resource.is_custom else obj  # custom resources are converted in place
+        source = deep_copy(obj) if self.resource.is_custom else obj  # custom resources are converted in place
         at_version = self.version.from_storage(source)
         other_members = {name: member for name, member in at_version.items() if name not in ("kind", "apiVersion")}
         return {"kind": self.resource.kind, "apiVersion": self.api_version, **other_members}
@@ -80,12 +81,8 @@ def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Seq
         api_version: that of the request; empty for a write of a controller, where the storage version is first.
     """
     kind = write.resource
-    versions = [
-        ServedVersion(resource, version)
-        for resource in objects.resources
-        if resource.storage_key == kind.storage_key
-        for version in resource.versions
-    ]
+    resources = [resource for resource in objects.resources if resource.storage_key == kind.storage_key]
+    versions = [ServedVersion(resource, version) for resource in resources for version in resource.versions]
     of_request = [
         served for served in versions if served.api_version == api_version and served.resource.kind == kind.kind
     ]
@@ -104,28 +101,28 @@ def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[Serv
     candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
     rules = webhook.source.get("rules") or []
     for candidate in candidates:
-        if any(_is_matched(rule, write, candidate) for rule in rules):
+        if any(_matches_rule(rule, write, candidate) for rule in rules):
             return candidate
     return None
 
 
-def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
+def _matches_rule(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
     """Whether a rule is about the write as one version of the resource shows it."""
     return (
-        _is_in_scope(rule.get("scope", "*"), write)
-        and _lists(rule.get("operations"), write.operation)
-        and _lists(rule.get("apiGroups"), served.resource.group)
-        and _lists(rule.get("apiVersions"), served.version.version)
+        _matches_scope(rule.get("scope", "*"), write)
+        and _includes(rule.get("operations"), write.operation)
+        and _includes(rule.get("apiGroups"), served.resource.group)
+        and _includes(rule.get("apiVersions"), served.version.version)
         and any(_covers(pattern, served.resource.plural, write.subresource) for pattern in rule.get("resources") or [])
     )
 
 
-def _is_in_scope(scope: str, write: AdmittedWrite) -> bool:
+def _matches_scope(scope: str, write: AdmittedWrite) -> bool:
     """Whether the `scope` of a rule (`Cluster`, `Namespaced` or `*`) is that of a write."""
     return scope == "*" or (scope == "Namespaced") == bool(write.namespace)
 
 
-def _lists(names: Sequence[str] | None, name: str) -> bool:
+def _includes(names: Sequence[str] | None, name: str) -> bool:
     """Whether the names in a rule include a name, or all by `*`."""
     return "*" in (names or ()) or name in (names or ())
 
@@ -138,7 +135,7 @@ def _covers(pattern: str, resource: str, subresource: str) -> bool:
 
 def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> bool:
     """Whether the selectors of namespaces and objects select a write."""
-    if not webhook.namespaces.matches(_namespace_labels(write, objects)) and _has_namespace(write):
+    if _has_namespace(write) and not webhook.namespaces.matches(_namespace_labels(write, objects)):
         return False
     return any(
         webhook.labels.matches((obj.get("metadata") or {}).get("labels") or {})

@@ -1,6 +1,7 @@
 """Evaluates the expressions of an admission policy for one write and one parameter object.
 
-`admission_policies` calls `denials`. Importing this module imports the expression language, which takes a while.
+`admission_policies` calls `denials`, which reads the fields of the policy's spec that are evaluated here. Importing
+this module imports the expression language, which takes a while.
 
 Source: kube-apiserver's policy validator: the order of messages, and what counts as a failure of the policy.
 """

@@ -4,6 +4,8 @@
 configurations themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the
 failurePolicy is `Ignore`.
 
+Another step of admission goes into `WebhookAdmission.mutate` or `validate`, and into `selects`.
+
 Source: kube-apiserver's mutating and validating dispatchers.
 """
 
@@ -70,19 +72,20 @@ class WebhookAdmission:
     async def mutate(self, write: AdmittedWrite) -> Object | None:
         """The object after all mutating webhooks.
 
-        Raises StatusError with the code of a webhook that rejects the write, 403 as `_verdict`, 500 for a failure.
+        Raises StatusError with the code of a webhook that rejects the write, 403 as `_verdict_and_version`, 500 for a
+        failure.
         """
-        repeatable: set[tuple[str, int]] = set()  # the webhooks so far with reinvocationPolicy IfNeeded
-        to_repeat: set[tuple[str, int]] = set()  # those after which another webhook changed the object
+        reinvocable: set[tuple[str, int]] = set()  # the webhooks so far with reinvocationPolicy IfNeeded
+        to_reinvoke: set[tuple[str, int]] = set()  # those after which another webhook changed the object
         for webhook in self._index.mutating:
             mutated = await self._call_mutating(webhook, write)
             if mutated is not None and mutated != write.new:
                 write = replace(write, new=mutated)
-                to_repeat |= repeatable
+                to_reinvoke |= reinvocable
             if webhook.source.get("reinvocationPolicy") == "IfNeeded":
-                repeatable.add(webhook.identity)
+                reinvocable.add(webhook.identity)
         for webhook in self._index.mutating:
-            if webhook.identity in to_repeat:
+            if webhook.identity in to_reinvoke:
                 mutated = await self._call_mutating(webhook, write)
                 write = write if mutated is None else replace(write, new=mutated)
         return write.new
@@ -98,10 +101,10 @@ class WebhookAdmission:
 
     async def _call_mutating(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
         """The object after one webhook; None if it is not called or has no patch. Raises as `mutate`."""
-        verdict_and_version = await self._verdict(webhook, write, is_mutating=True)
+        verdict_and_version = await self._verdict_and_version(webhook, write, is_mutating=True)
         if verdict_and_version is None:
             return None
-        verdict, sent = verdict_and_version
+        verdict, sent_version = verdict_and_version
         if not verdict.allowed:
             raise admission_reviews.rejection(webhook.name, verdict.status)
         if not verdict.patch or write.operation == "CONNECT":
@@ -109,18 +112,18 @@ class WebhookAdmission:
         if write.new is None:
             problem = "attempted to modify the object, which is not supported for this operation"
             raise api_errors.internal_error(f'admission webhook "{webhook.name}" {problem}')
-        return await self._objects.converted(lambda: _apply_patch(verdict.patch, write, sent))
+        return await self._objects.converted(lambda: _apply_patch(verdict.patch, write, sent_version))
 
     async def _call_validating(self, webhook: Webhook, write: AdmittedWrite) -> None:
         """Call one webhook if the write matches. Raises StatusError if it rejects the write or fails."""
-        verdict_and_version = await self._verdict(webhook, write, is_mutating=False)
+        verdict_and_version = await self._verdict_and_version(webhook, write, is_mutating=False)
         if verdict_and_version is None:
             return
         verdict, _ = verdict_and_version
         if not verdict.allowed:
             raise admission_reviews.rejection(webhook.name, verdict.status)
 
-    async def _verdict(
+    async def _verdict_and_version(
         self, webhook: Webhook, write: AdmittedWrite, *, is_mutating: bool
     ) -> tuple[WebhookVerdict, ServedVersion] | None:
         """The verdict of a webhook, and the version that it got; None if it is not called, or its failure is ignored.
@@ -131,13 +134,13 @@ class WebhookAdmission:
             return None
         context = remote_admission.current()
         versions = matching.versions_of(self._objects, write, context.api_version)
-        sent = matching.find_version(webhook, write, versions)
-        if sent is None:
+        sent_version = matching.find_version(webhook, write, versions)
+        if sent_version is None:
             return None
-        requested, *_ = versions
-        request = admission_reviews.request_of(write, sent, requested, acting_user.current())
+        requested_version, *_ = versions
+        request = admission_reviews.request_of(write, sent_version, requested_version, acting_user.current())
         new, old = await self._objects.converted(
-            lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
+            lambda: [sent_version.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
         if webhook.source.get("matchConditions"):
             namespace = matching.find_namespace(write, self._objects)
@@ -146,7 +149,7 @@ class WebhookAdmission:
                 return None
         review = admission_reviews.review_of(webhook, request, new, old)
         try:
-            verdict = await self._call(webhook, review, is_mutating=is_mutating)
+            verdict = await self._call_webhook(webhook, review, is_mutating=is_mutating)
         except CallError as error:
             message = f'failed calling webhook "{webhook.name}": {error}'
             if not webhook.ignores_failures:
@@ -155,9 +158,9 @@ class WebhookAdmission:
             return None
         distinct_warnings = dict.fromkeys(verdict.warnings)
         context.warnings += [warning for warning in distinct_warnings if warning not in context.warnings]
-        return verdict, sent
+        return verdict, sent_version
 
-    async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
+    async def _call_webhook(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
         """The verdict of one webhook on a review. Raises CallError for every failure of the call or the response."""
         source = webhook.source
         timeout_s = source.get("timeoutSeconds", webhookconfiguration.DEFAULT_TIMEOUT_S)
@@ -192,19 +195,19 @@ def _go_package(resource: Resource) -> str:
     return resource.group.partition(".")[0] or "core"
 
 
-def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: ServedVersion) -> Object:
+def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent_version: ServedVersion) -> Object:
     """The patched object of a write, in the storage version.
 
     Args:
-        operations: a JSON patch for the object in the version `sent`.
+        operations: a JSON patch for the object in the version `sent_version`.
         write: the write, whose object is not changed.
-        sent: the version that the webhook got.
+        sent_version: the version that the webhook got.
 
     Raises StatusError 500 if the patch cannot be applied, or the result is no such object.
     """
-    sent_object = sent.converted(write.new, write.subresource)
-    version = sent.version
-    kind = BodyKind(sent.api_version, sent.resource.kind, version.message, version.decode)
+    sent_object = sent_version.converted(write.new, write.subresource)
+    version = sent_version.version
+    kind = BodyKind(sent_version.api_version, sent_version.resource.kind, version.message, version.decode)
     if write.subresource == "scale":
         kind = BodyKind("autoscaling/v1", "Scale", _SCALE_MESSAGE)
     try:
@@ -212,7 +215,7 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
     except StatusError as error:
         raise api_errors.internal_error(str(error)) from error
     if isinstance(patched, Mapping) and sent_object is not None:
-        _check_kind(patched, sent_object, sent.resource)
+        _check_kind(patched, sent_object, sent_version.resource)
     try:
         obj = request_bodies.with_type_meta(kind.decode(patched), kind)
     except DecodeError as error:

@@ -2,7 +2,7 @@
 
 `webhook_admission` and `conversion_webhooks` call `WebhookClient.post`, and `parse_review` for the response. A Service
 is reached at a ready endpoint, and its certificate must be for NAME.NAMESPACE.svc. This API server itself is never
-called: it could wait for itself for ever.
+called: it could wait for itself for ever. Another kind of clientConfig: a case in `_target` and in `_choose_address`.
 
 Source: kube-apiserver's webhook clients and their errors.
 """
@@ -25,6 +25,7 @@ from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.aggregator import connection_messages, service_resolver
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
+from podscaler.controlplane.apiserver.http.request_bodies import GO_SCHEME
 from podscaler.controlplane.registry.registry import Registry
 
 RESPONSE_MAX_BYTES = 8 * 1024 * 1024
@@ -44,7 +45,6 @@ _MESSAGE_BY_STATUS = {
 }
 _BODY_MAX_CHARACTERS = 2048
 """How much of the body of an error is shown in messages."""
-_GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 class CallError(PodscalerError):
@@ -245,7 +245,7 @@ def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) ->
         raise CallError(str(error)) from error
     is_known = stated.kind == kind and stated.api_version in {f"{group}/{version}" for version in versions}
     if stated.kind and stated.api_version and not is_known:
-        raise CallError(f'no kind "{stated.kind}" is registered for version "{stated.api_version}" {_GO_SCHEME}')
+        raise CallError(f'no kind "{stated.kind}" is registered for version "{stated.api_version}" {GO_SCHEME}')
     return document or {}
 
 
