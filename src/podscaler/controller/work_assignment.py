@@ -151,7 +151,7 @@ class WorkAssignment:
 
     Attributes:
         syncs: the running syncs.
-        has_begun: set whenever there is work: at the start without an election, and with every lease.
+        has_begun: set, for good, once there is work: at the start without an election, or by the first lease.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class WorkAssignment:
         self.has_begun = asyncio.Event()
 
     def set_ownership(self, ownership: ShardOwnership) -> None:
-        """Share the autoscalers with other processes; call it before `open`."""
+        """Sync only the autoscalers whose leases this process holds; call it before `open`."""
         self._ownership = ownership
 
     def write_lease(self, key: Key) -> WriteLease | None:
@@ -205,7 +205,7 @@ class WorkAssignment:
             self._queue.add_after(key, self._queue.period_s)
 
     def unregister(self, key: Key, uid: str) -> None:
-        """Count a deleted autoscaler no longer; its next sync finds that it is gone, and drops its state."""
+        """Remove a deleted autoscaler from the registered and counted ones; its next sync drops its state."""
         self._states.unregister(key, uid)
         self._uncount(key)
 

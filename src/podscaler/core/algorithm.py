@@ -62,7 +62,7 @@ CURRENT = Algorithm(
     normalise=normalisation.by_windows,
     delays=cooldown.NO_DELAYS,
     scales_to_zero=True,
-    complete=annotated_metrics.unchanged,
+    complete=annotated_metrics.without_annotated_metrics,
 )
 """The algorithm of current Kubernetes."""
 
@@ -74,7 +74,7 @@ V1_1 = Algorithm(
     normalise=algorithm_v1_1.within_bounds,
     delays=Delays(up_ns=180 * SECOND_NS, down_ns=300 * SECOND_NS),
     scales_to_zero=False,
-    complete=annotated_metrics.complete,
+    complete=annotated_metrics.with_annotated_metrics,
 )
 """The algorithm of Kubernetes v1.1."""
 

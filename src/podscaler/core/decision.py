@@ -1,6 +1,7 @@
 """Defines the result of a sync: a Decision with replicas, status, events, history and trace.
 
-Made by `podscaler.core.decide` and `podscaler.core.settle`; the controller executes it, the replay prints it.
+`podscaler.core.decide` returns a Decision as if the scale were written; the controller writes the scale of its Draft,
+and `podscaler.core.settle` returns the Decision with the result of that write. The replay prints it.
 """
 
 from enum import StrEnum
@@ -58,6 +59,9 @@ class Draft(msgspec.Struct, frozen=True):
     """A decision before the write of the scale; `podscaler.core.settle` completes it.
 
     Attributes:
+        spec, observation, settings, scale: what the decision was made from.
+        branch: why the replicas may change: by the metrics, the bounds, or not at all.
+        zero: which rules of scaling to and from zero applied.
         evaluation: the result of the metrics; None if the branch does not need them.
         desired: the count that the scale should have.
         now_ns: the instant at which the sync began.
@@ -101,7 +105,9 @@ class Decision(msgspec.Struct, frozen=True):
         status: the new status; equal to the old one: no write is needed.
         events: the Events to emit, in order.
         history: the history for the next sync.
+        trace: the steps of the decision, for explanations.
         error: the text of the error of the sync, or empty.
+        error_kind, action: the labels of the metrics about this sync.
         selector: what to store for this autoscaler in the selector store; None: leave the stored one.
         reached_end: whether the sync reached its last step, at which the gauge of desired replicas is set.
         draft: for `podscaler.core.settle`; None if nothing is written.

@@ -5,7 +5,7 @@ usages. Example: CPU times of 10 s and 13 s, measured 15 s apart, are a usage of
 
 1. CPU usage is the increase of the CPU time between the two points, by the time between them; memory is that of the
    later point. A point that is not newer than the last one replaces nothing.
-2. A container that was started again between two points has no usage until the next point.
+2. A container that was started again between two points has no usage until the next point, unless rule 3 applies.
 3. A container that runs for at least FRESH_MIN_NS, and for less than the resolution, has the usage since its start, so
    that new pods have metrics after one scrape.
 4. A pod has usage once all its containers have one, with the time and the window of the one that was measured first.
@@ -44,11 +44,17 @@ class MeasuredUsage:
 
 @dataclass(frozen=True, slots=True)
 class _LatestPoints:
-    """The latest points of a node's pods and of the node, and those before; `stored_ns` is the time of the scrape."""
+    """The latest points of a node's pods and of the node, and those at which their usage starts.
+
+    Attributes:
+        stored_ns: the time of the scrape.
+        last: the points of that scrape.
+        starts: the points before, or made-up ones at the start of a container (rule 3).
+    """
 
     stored_ns: int
     last: NodePoints
-    previous: NodePoints
+    starts: NodePoints
 
 
 class UsageStorage:
@@ -66,12 +72,12 @@ class UsageStorage:
     def store(self, node: str, points: NodePoints, now_ns: int) -> None:
         """Add the points that a node's kubelet reported at this time."""
         earlier = self._nodes.get(node, _LatestPoints(0, NodePoints(), NodePoints()))
-        previous = NodePoints(
-            _start_point(points.node, earlier.last.node, earlier.previous.node),
+        starts = NodePoints(
+            _start_point(points.node, earlier.last.node, earlier.starts.node),
             {key: self._start_points_of_pod(key, containers, earlier) for key, containers in points.pods.items()},
         )
         self._remove_pods(node, keep=points.pods.keys())
-        self._nodes[node] = _LatestPoints(now_ns, points, previous)
+        self._nodes[node] = _LatestPoints(now_ns, points, starts)
         self._node_by_pod.update(dict.fromkeys(points.pods, node))
 
     def drop_stale(self, now_ns: int, nodes: Iterable[str]) -> None:
@@ -86,7 +92,7 @@ class UsageStorage:
     def find_node(self, name: str) -> MeasuredUsage | None:
         """The usage of a node; None if it is not known."""
         stored = self._nodes.get(name)
-        return _usage(stored.last.node, stored.previous.node) if stored is not None else None
+        return _usage(stored.last.node, stored.starts.node) if stored is not None else None
 
     def find_pod(self, namespace: str, name: str) -> dict[str, MeasuredUsage] | None:
         """The usage of a pod's containers, in the order of their names; None if it is not known of all."""
@@ -95,9 +101,9 @@ class UsageStorage:
         if node is None:
             return None
         stored, usages = self._nodes[node], {}
-        previous = stored.previous.pods.get(key, {})
+        starts = stored.starts.pods.get(key, {})
         for container, point in sorted(stored.last.pods[key].items()):
-            usage = _usage(point, previous.get(container))
+            usage = _usage(point, starts.get(container))
             if usage is None:
                 return None
             usages[container] = usage
@@ -116,7 +122,7 @@ class UsageStorage:
 
     def _start_points_of_pod(self, key: PodKey, points: Points, earlier: _LatestPoints) -> dict[str, UsagePoint]:
         """The point of each container from which its usage is computed (rules 1 to 3); without usage it has none."""
-        last_points, previous_points = earlier.last.pods.get(key, {}), earlier.previous.pods.get(key, {})
+        last_points, earlier_starts = earlier.last.pods.get(key, {}), earlier.starts.pods.get(key, {})
         starts = {}
         for name, point in points.items():
             if FRESH_MIN_NS <= point.at_ns - point.started_ns < self._resolution_ns:
@@ -124,7 +130,7 @@ class UsageStorage:
                 continue
             last_point = last_points.get(name)
             is_same_run = last_point is not None and point.started_ns < last_point.at_ns
-            start = _start_point(point, last_point, previous_points.get(name)) if is_same_run else None
+            start = _start_point(point, last_point, earlier_starts.get(name)) if is_same_run else None
             if start is not None:
                 starts[name] = start
         return starts
@@ -139,10 +145,10 @@ def _start_point(point: UsagePoint | None, last: UsagePoint | None, previous: Us
     return previous if previous is not None and previous.at_ns < point.at_ns else None
 
 
-def _usage(last: UsagePoint | None, previous: UsagePoint | None) -> MeasuredUsage | None:
+def _usage(last: UsagePoint | None, start: UsagePoint | None) -> MeasuredUsage | None:
     """The usage between two points; None if one is missing, or the CPU time has decreased."""
-    if last is None or previous is None or last.cpu_ns < previous.cpu_ns or last.started_ns < previous.started_ns:
+    if last is None or start is None or last.cpu_ns < start.cpu_ns or last.started_ns < start.started_ns:
         return None
-    window_ns = last.at_ns - previous.at_ns  # positive, see `_start_point`
-    nanocores = (last.cpu_ns - previous.cpu_ns) * NANOSECONDS // window_ns
+    window_ns = last.at_ns - start.at_ns  # positive, see `_start_point`
+    nanocores = (last.cpu_ns - start.cpu_ns) * NANOSECONDS // window_ns
     return MeasuredUsage(nanocores, last.memory_bytes, last.at_ns, window_ns)

@@ -52,6 +52,7 @@ _DATE_TO_MINUTE = (
     _Element("04", _TWO_DIGITS, "minute", 0, 59),
     _Element(":", re.compile(":")),
 )
+# Go accepts a comma as the decimal point, and a fraction that the layout does not have
 _TIME_ELEMENTS = (*_DATE_TO_MINUTE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
 _MICRO_TIME_ELEMENTS = (
     *_DATE_TO_MINUTE,
@@ -118,10 +119,22 @@ def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta,
 
 
 def _to_utc(time_text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
-    """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
-    year, month, day, hour, minute, second = (numbers[element.name] for element in _TIME_ELEMENTS if element.name)
+    """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have.
+
+    Differs: the year 0, and an offset that leads beyond the years 1 to 9999, have the same error.
+    """
     try:
-        return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
+        local = datetime(
+            numbers["year"],
+            numbers["month"],
+            numbers["day"],
+            numbers["hour"],
+            numbers["minute"],
+            numbers["second"],
+            numbers.get("micro", 0),
+            UTC,
+        )
+        return local - offset
     except (ValueError, OverflowError):
         raise ValueError(f"parsing time {_quoted(time_text)}: day out of range") from None
 

@@ -1,8 +1,9 @@
 """Computes metadata.managedFields after a create, an update or an apply: the entry point of the package.
 
 `podscaler.controlplane.registry.field_managers` calls `entries_after_create` or `entries_after_update` for each write,
-the API server's handler of server-side apply calls `apply`. Around `updating` and `applying` they handle entries that
-the client sent, objects without entries, and the migration of `kubectl apply` from client-side to server-side apply.
+the API server's handler of server-side apply calls `apply`. These functions handle entries that the client sent, and
+objects without entries. What a write does to the managers of fields: `updating`; to apply: `applying`; which conflicts
+there are: `conflicts`; the migration of `kubectl apply` from client-side to server-side apply: `last_applied`.
 
 Source: apimachinery's managedfields package.
 """
@@ -122,8 +123,8 @@ def apply(
     """
     earlier_managers = managers.parse(live_entries) or _managers_before_first_apply(kind, live_object, application)
     base_object = kind.make_empty(application.version) if live_object is None else live_object
-    outcome = _apply_unless_conflicts(kind, base_object, earlier_managers, application)
-    merged_object = base_object if outcome.obj is None else outcome.obj
+    outcome = _apply_past_own_conflicts(kind, base_object, earlier_managers, application)
+    merged_object = base_object if outcome.obj is None else outcome.obj  # None: the configuration changes nothing
     obj = dict(merged_object)
     if application.manager == last_applied.MANAGER:
         last_applied.update_annotation(obj, application.config)
@@ -131,10 +132,10 @@ def apply(
     return obj
 
 
-def _apply_unless_conflicts(
+def _apply_past_own_conflicts(
     kind: ManagedKind, live_object: Object, earlier_managers: Managers, application: Application
 ) -> applying.Applied:
-    """The applied configuration. Raises as `apply`; conflicts that `_remaining_conflicts` drops are forced."""
+    """The applied configuration; conflicts of kubectl with itself are forced. Raises as `apply` for all others."""
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:

@@ -149,8 +149,8 @@ class _ClusterReader:
 
     async def _try_to_list(self, kind: GroupKind) -> None:
         """List a kind; an API error becomes a note. Raises TransportError."""
-        group, kind_name = kind
-        key = (group, kind_name.lower())
+        _, kind_name = kind
+        key = _snapshot_key(kind)
         if key in self._snapshot.listed:
             return
         try:
@@ -167,7 +167,7 @@ class _ClusterReader:
                 self._snapshot.notes.append(f"{kind_name} objects are not known: {error}")
 
     async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
-        """List the objects of a kind into the snapshot. Raises StatusError."""
+        """List the objects of a kind into the snapshot, all of them or, with a StatusError, none."""
         prefix = urls.group_version(group, version)
         scopes = [urls.path("namespaces", namespace) for namespace in self._namespaces] or [""]
         api_version = f"{group}/{version}" if group else version
@@ -178,7 +178,7 @@ class _ClusterReader:
                 listed_object = _decoded(object_json, _OBJECT_DECODER, plural)
                 items += reading.items({**listed_object, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
         self._snapshot.items += items
-        self._snapshot.listed.add((group, kind.lower()))
+        self._snapshot.listed.add(_snapshot_key((group, kind)))
 
     async def _discover_resources(self, group: str, version: str) -> frozenset[str]:
         """The names of the resources of a version. Raises StatusError."""
@@ -205,6 +205,12 @@ class _ClusterReader:
             raise
         except StatusError as error:
             self._snapshot.notes.append(f"the metrics of {group} are not known: {error}")
+
+
+def _snapshot_key(kind: GroupKind) -> GroupKind:
+    """The kind as the fields of ClusterSnapshot have it: in lower case."""
+    group, kind_name = kind
+    return group, kind_name.lower()
 
 
 def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":

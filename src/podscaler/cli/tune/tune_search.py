@@ -1,7 +1,8 @@
 """Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does.
 
-Called by `podscaler.cli.tune.tune`; `podscaler.simulation.search` searches, `podscaler.cli.tune.tune_output` prints. A
-further sentence about the run goes into `_remarks`.
+Called by `podscaler.cli.tune.tune`. `podscaler.simulation.search` searches on the first part of the load, and judges
+its choice on the later part; `podscaler.cli.tune.tune_output` has the sentences and tables of the result. A further
+sentence about the run goes into `_remarks`, a further kind of change into `recommendation.GROUPS`.
 """
 
 from collections.abc import Callable
@@ -34,16 +35,23 @@ def tune(
     share: float,
     on_progress: Callable[[int], None],
 ) -> TunedAutoscaler:
-    """The result of the search. Raises UsageError if the load cannot be divided.
+    """The result of the search; it has a refusal if no change is recommended.
+
+    Raises UsageError if the load cannot be divided.
 
     Args:
+        source: the load, the autoscaler and the needed pods.
         space: the specs that may be tried.
         goals: the measures to minimize and their limits.
         budget: how many candidates are tried.
         share: the share of the load that is its first part, between 0 and 1.
         on_progress: called with the number of candidates that were tried.
     """
-    exact_reasons: dict[str, None] = {}  # why the exact engine ran, in order; `setdefault` adds a reason
+    exact_reasons: dict[str, None] = {}  # why the exact engine ran, each reason once, in order
+
+    def note_exact(reason: str) -> None:
+        exact_reasons[reason] = None
+
     try:
         whole_load = ScoredPart(
             scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms
@@ -51,8 +59,9 @@ def tune(
         first_part, later_part = scoring.split(whole_load, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), exact_reasons.setdefault)
-    score_on_later = scoring.evaluator(later_part, exact_reasons.setdefault)
+    # on folds (pieces of equal length), so that a gain in one piece alone counts less
+    score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), note_exact)
+    score_on_later = scoring.evaluator(later_part, note_exact)
     search_result = search.search(space, goals, score_on_first, score_on_later, budget, on_progress)
     if search_result.chosen is not None and not search_result.refusal and scoring.is_constant(later_part):
         search_result = msgspec.structs.replace(search_result, refusal=_CONSTANT_NEED)
@@ -66,14 +75,17 @@ def tune(
         goals=goals,
         result=search_result,
         changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
-        effects=_effects(space, search_result, scoring.evaluator(first_part, exact_reasons.setdefault), goals),
+        effects=_effects(space, search_result, scoring.evaluator(first_part, note_exact), goals),
         manifest=recommended,
         remarks=_remarks(source, list(exact_reasons)),
     )
 
 
 def _effects(space: SearchSpace, search_result: SearchResult, evaluate: Evaluate, goals: Goals) -> tuple[str, ...]:
-    """What each group of changes does: the scores of the chosen spec beside those without that group."""
+    """What each group of changes does: the scores of the chosen spec beside those without that group.
+
+    `evaluate` scores on all of the first part, as `SearchResult.chosen.scores` are.
+    """
     if search_result.chosen is None:
         return ()
     chosen = search_result.chosen.spec

@@ -4,7 +4,8 @@ Both have the spec and the status of autoscaling/v2. An AutoscalerKind has the A
 PodAutoscaler may have the name of a HorizontalPodAutoscaler, so its key has a prefix that no name of an object can
 have: `("shop", "web")` is a HorizontalPodAutoscaler, `("shop", "podautoscaler/web")` a PodAutoscaler.
 
-A third kind: in KINDS and `of_key`, and where a module compares with HPA or POD_AUTOSCALER (the informers, migration).
+To add a third kind, add it to KINDS and `of_key`, and look at the modules that compare with HPA or POD_AUTOSCALER (the
+informers, migration).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ class AutoscalerKind:
 
     @property
     def api_version(self) -> str:
-        """`autoscaling/v2`."""
+        """Group and version, such as `autoscaling/v2`."""
         return f"{self.group}/{self.version}"
 
     @property
@@ -43,7 +44,7 @@ class AutoscalerKind:
 
     @property
     def resource(self) -> str:
-        """`horizontalpodautoscalers.autoscaling`, for messages."""
+        """Plural name and group for messages, such as `horizontalpodautoscalers.autoscaling`."""
         return f"{self.plural}.{self.group}"
 
     def key(self, namespace: str, name: str) -> Key:

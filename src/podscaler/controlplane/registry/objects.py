@@ -259,7 +259,7 @@ class Objects:
         return await self._write(kind, update, options.dry_run)
 
     async def _update_admitted(self, kind: Resource, object_key: str, change: Change, options: UpdateOptions) -> Entry:
-        """As `_update`, with calls of the admission before the write and, with its preview, before it is stored."""
+        """As `_update`, with webhooks and policies: they change the result, a dry run checks it, they validate that."""
         namespace, _, name = object_key.rpartition("/")
 
         def changed(stored: Entry) -> tuple[Object, Object]:
@@ -273,10 +273,7 @@ class Objects:
             return old, new
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
-            preconditions = replace(
-                options.preconditions, resource_version=options.preconditions.resource_version or str(revision)
-            )
-            attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
+            attempt = _options_at_revision(options, revision, dry_run=dry_run)
             entry = await self._update(kind, object_key, lambda _stored: new, attempt)
             return entry, entry.decode()
 
@@ -360,8 +357,7 @@ class Objects:
             return old, change(entries.deep_copy(old))
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
-            preconditions = replace(options.preconditions, resource_version=str(revision))
-            attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
+            attempt = _options_at_revision(options, revision, dry_run=dry_run)
             entry = await self._update_through_scale(kind, object_key, lambda _scale: new, attempt)
             return entry, await self._stored_scale(kind, entry)
 
@@ -408,3 +404,11 @@ class Objects:
             stored = transaction.find(kind.storage_key, entry.namespace, entry.name)
             if stored is not None and stored.uid == entry.uid:
                 self._writer.delete(transaction, kind, entry.key, options)
+
+
+def _options_at_revision(options: UpdateOptions, revision: int, *, dry_run: bool) -> UpdateOptions:
+    """The options of a write of the version that admission saw, unless the client requires another version."""
+    required_version = options.preconditions.resource_version or str(revision)
+    return replace(
+        options, preconditions=replace(options.preconditions, resource_version=required_version), dry_run=dry_run
+    )

@@ -1,7 +1,7 @@
 """Adds the custom metrics of an autoscaler's annotation to its spec, for the algorithm of Kubernetes 1.1.
 
-`podscaler.core.algorithm` has `complete` as a stage of that algorithm; the informer of autoscalers calls it for each
-object, so that decisions, recordings and replays all have the completed spec. Example: the annotation's
+`podscaler.core.algorithm` has `with_annotated_metrics` as a stage of that algorithm; the informer of autoscalers calls
+it for each object, so that decisions, recordings and replays all have the completed spec. Example: the annotation's
 `{"items": [{"name": "qps", "value": "10"}]}` becomes a Pods metric `qps` with the target averageValue 10.
 
 Source: `podscaler.api.kinds.autoscaling.alpha_custom_metrics`.
@@ -27,12 +27,12 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def unchanged(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def without_annotated_metrics(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler without a change: the current algorithm reads no annotations."""
     return CompletedAutoscaler(hpa)
 
 
-def complete(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def with_annotated_metrics(hpa: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler with a Pods metric for each target in the annotation, behind the metrics of the spec."""
     targets_json = (hpa.metadata.annotations or {}).get(TARGETS)
     if targets_json is None:

@@ -4,8 +4,9 @@ Stabilization and scaling policies depend on it. The controller and the replay k
 `podscaler.core.decide` takes it and returns the next. A new field is also stored
 (`podscaler.core.model.stored_history`) and recorded (`podscaler.core.replay`). Instants are nanoseconds since 1970.
 
-Invariants: immutable; the lists stay short: an entry outside of all windows is overwritten in place before a list
-grows, as `stabilizeRecommendation` and `storeScaleEvent` of the HPA controller do, so lists are not in time order.
+Invariants: immutable; the lists stay short: in the next history a new entry has the index of one that is outside of all
+windows, if there is one, as in `stabilizeRecommendation` and `storeScaleEvent` of the HPA controller. So the lists are
+not in time order.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 10 (Scale-event history).
 """
@@ -46,7 +47,7 @@ class LastProposal(msgspec.Struct, frozen=True, gc=False):
         metric: the metric's identity (`podscaler.core.model.failure_policy`).
         replicas: the proposal, before any limit.
         at: the instant of that sync.
-        current: the value that status reported.
+        current: the value that the autoscaler's status reported.
     """
 
     metric: str
@@ -59,6 +60,8 @@ class History(msgspec.Struct, frozen=True):
     """The history of one autoscaler.
 
     Attributes:
+        recommendations: those that a stabilization window may still contain.
+        scale_ups, scale_downs: the rescales that a policy's period may still contain.
         last_proposals: the last proposal of each metric that was read; empty unless a failure policy keeps them.
         unread_since: the first of the syncs in a row that could read no metric; None if the last one could, or there is
             no policy with fallback replicas.
@@ -84,7 +87,10 @@ def with_first_recommendation(history: History, replicas: int, now_ns: int) -> H
 def with_recommendation(
     recommendations: tuple[Recommendation, ...], latest: Recommendation, outdated_index: int | None
 ) -> tuple[Recommendation, ...]:
-    """The recommendations with `latest` in place of the one at `outdated_index`; None: `latest` is appended."""
+    """The recommendations with `latest` in place of the one at `outdated_index`; None: `latest` is appended.
+
+    `core.limits.stabilization` finds the index while it computes the windows.
+    """
     if outdated_index is None:
         return (*recommendations, latest)
     return (*recommendations[:outdated_index], latest, *recommendations[outdated_index + 1 :])
@@ -96,7 +102,10 @@ def change_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
 
 
 def with_scale_event(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
-    """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended."""
+    """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended.
+
+    `cutoff` is now without the longest period of the direction's policies, in ns.
+    """
     marked = [_marked_if_outdated(event, cutoff) for event in events]
     outdated_indexes = [index for index, event in enumerate(marked) if event.is_outdated]
     if outdated_indexes:

@@ -17,6 +17,7 @@ from podscaler.api.resource.resources import Object
 
 API_VERSION = "extensions/v1beta1"
 MESSAGE = "extensions/v1beta1.HorizontalPodAutoscaler"
+"""The name of its messages in `api.schema.schema`, by which bodies are decoded."""
 SUBRESOURCE = "scale"
 
 _REFERENCE_FIELDS = ("kind", "name", "apiVersion")

@@ -18,6 +18,7 @@ from podscaler.api.resource.resources import Object
 
 API_VERSION = "autoscaling/v2alpha1"
 MESSAGE = "autoscaling/v2alpha1.HorizontalPodAutoscaler"
+"""The name of its messages in `api.schema.schema`, by which bodies are decoded."""
 
 _LATER_SOURCES = ("containerResource", "external")
 _METRIC_LISTS = (

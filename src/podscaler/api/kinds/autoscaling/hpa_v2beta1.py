@@ -13,6 +13,7 @@ from podscaler.api.resource.resources import Object
 
 API_VERSION = "autoscaling/v2beta1"
 MESSAGE = "autoscaling/v2beta1.HorizontalPodAutoscaler"
+"""The name of its messages in `api.schema.schema`, by which bodies are decoded."""
 
 
 def set_defaults(hpa: Object) -> None:

@@ -18,6 +18,7 @@ from podscaler.api.text.json_text import DecodeError
 
 API_VERSION = "autoscaling/v2beta2"
 MESSAGE = "autoscaling/v2beta2.HorizontalPodAutoscaler"
+"""The name of its messages in `api.schema.schema`, by which bodies are decoded."""
 
 _TOLERANCES = {"scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE, "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE}
 """Direction of a behavior -> the annotation with its tolerance."""

@@ -55,6 +55,11 @@ class Framing:
     half_closes: bool = False
     has_status: bool = False
 
+    @property
+    def is_translated(self) -> bool:
+        """Whether upstream's API server ends the session itself, as in v5; older protocols it passes to the kubelet."""
+        return self.half_closes
+
     def encode(self, channel: int, data: bytes) -> bytes | str:
         """The message that carries `data`."""
         if self.is_base64:

@@ -258,7 +258,7 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
     """The Status of a command that ended with exit code `code`."""
     if code == 0:
         return SUCCESS
-    if framing.half_closes:  # v5: kube-apiserver's own text
+    if framing.is_translated:  # kube-apiserver's own text
         cause = f"command terminated with exit code {code}"
     else:
         cause = f"error executing command [{' '.join(command)}], exit code {code}"
@@ -274,7 +274,7 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
 def failed_status(action: str, failure_message: str, framing: channels.Framing) -> Object:
     """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
     status = _internal_error_status(f"error {action} container: {failure_message}")
-    return _internal_error_status(status["message"]) if framing.half_closes else status  # v5: wrapped a second time
+    return _internal_error_status(status["message"]) if framing.is_translated else status  # wrapped a second time
 
 
 def status_message(status: Object, framing: channels.Framing) -> bytes:

@@ -2,7 +2,7 @@
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; proxy, DNS and aggregation read slices only.
 Endpoints of Services with a selector, locks of leader elections, and Endpoints with the label skip-mirror are not
-mirrored. `mirrored_slices` has the content of a mirrored slice.
+mirrored. `mirrored_slices` plans the slices of Endpoints, `stored_slices` reads and writes slices.
 
 Source: upstream's endpoint slice mirroring controller.
 """
@@ -38,20 +38,28 @@ class EndpointMirroring(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Endpoints, their Services (which may get or lose a selector), and the slices."""
-        own_keys, keys_of_slice = selection.own_keys, partial(stored_slices.keys_of_event, manager=MANAGER)
-        return [Watched(ENDPOINTS, own_keys), Watched(SERVICES, own_keys), Watched(SLICES, keys_of_slice)]
+        keys_of_slice = partial(stored_slices.keys_of_event, manager=MANAGER)
+        return [
+            Watched(ENDPOINTS, selection.own_keys),
+            Watched(SERVICES, selection.own_keys),
+            Watched(SLICES, keys_of_slice),
+        ]
 
     def prime(self) -> Iterable[Key]:
-        """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
+        """The keys to sync at the start: of all Endpoints, and of all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
         keys_of_slices = [key for slice_ in slices for key in stored_slices.service_keys(slice_, manager=MANAGER)]
         keys_of_endpoints = [selection.key_of(endpoints) for endpoints in self._registry.list(ENDPOINTS)]
         return [*keys_of_endpoints, *keys_of_slices]
 
     async def sync(self, key: Key) -> float | None:
-        """Create, update or delete the slices that differ; returns None. Raises StatusError if a write fails."""
+        """Create, update or delete the slices that differ; returns None, as only changes make a sync necessary.
+
+        Raises StatusError if a write fails.
+        """
         existing = stored_slices.list_slices(self._registry, key, manager=MANAGER)
-        endpoints, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
+        endpoints = self._registry.find(ENDPOINTS, *key)
+        service = self._registry.find(SERVICES, *key)
         if endpoints is None or service is None or service["spec"].get("selector") or not _is_mirrored(endpoints):
             writes = Writes(delete=list(existing))
         else:

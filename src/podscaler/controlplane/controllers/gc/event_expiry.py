@@ -1,10 +1,10 @@
-"""Deletes Events that were last counted an hour ago.
+"""Deletes Events that were last observed an hour ago.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop` with one worker, which pauses after each
-deletion, so that a backlog after the machine was suspended does not delay other writes. `_last_seen_ns` decides which
-time of an Event counts.
+deletion, so that a backlog after the machine was suspended does not delay other writes. `_last_observed_ns` decides
+which time of an Event that is.
 
-Source: kube-apiserver's --event-ttl (one hour).
+Source: kube-apiserver's --event-ttl (one hour). Differs: it counts from the last write.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ FIRST_CHECK_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """Deletes Events `ttl_s` seconds, by `clock`, after they were last counted. Keys are their namespace and name."""
+    """Deletes Events `ttl_s` seconds, by `clock`, after they were last observed. Keys are their namespace and name."""
 
     name = "event-expiry"
 
@@ -36,15 +36,15 @@ class EventExpiry(Reconciler[Key]):
         self._ttl_s = ttl_s
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Events."""
-        return [Watched(EVENTS, _keys_of_new, lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
+        """Events, of which new ones are checked after FIRST_CHECK_S."""
+        return [Watched(EVENTS, _keys_of_new, get_delay_s=lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
         """Delete the Event if it has expired (returns None), or return the seconds left. Raises StatusError."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None
-        left_s = (_last_seen_ns(event) - self._clock.now_ns()) / NANOSECONDS + self._ttl_s
+        left_s = (_last_observed_ns(event) - self._clock.now_ns()) / NANOSECONDS + self._ttl_s
         if left_s > 0:
             return left_s
         await write_errors.ignoring_gone(self._registry.delete(EVENTS, *key))
@@ -57,8 +57,8 @@ def _keys_of_new(event: ObjectEvent) -> Iterable[Key]:
     return [selection.key_of(event.object)] if event.type == "ADDED" else []
 
 
-def _last_seen_ns(event: Object) -> int:
-    """When an Event was last counted (nanoseconds since the epoch): the latest of its times."""
+def _last_observed_ns(event: Object) -> int:
+    """When an Event was last observed (nanoseconds since the epoch): the latest of its times; an absent one is 0."""
     series = event.get("series") or {}
     times = (
         series.get("lastObservedTime"),

@@ -40,7 +40,7 @@ class FinishedPods(Reconciler[str]):
 
     def watches(self) -> Sequence[Watched[str]]:
         """Pods."""
-        return [Watched(PODS, self._index_pod, lambda _key: BATCH_S)]
+        return [Watched(PODS, self._index_pod, get_delay_s=lambda _key: BATCH_S)]
 
     def prime(self) -> Iterable[str]:
         """The one key, after all pods were indexed."""

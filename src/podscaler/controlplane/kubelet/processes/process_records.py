@@ -1,4 +1,4 @@
-"""Records on disk of the main processes of containers, by which the next `up` finds orphaned processes of this one.
+"""Records on disk of the main processes of containers, by which the next `up` finds the orphans of a killed one.
 
 `kubelet.containers.container_process` writes a record when a process starts and removes it after its exit;
 `orphaned_processes` reads the records when `up` starts. All functions but `record_of` block and are called in threads.
@@ -15,7 +15,7 @@ from podscaler.controlplane.kubelet.processes import process_identity
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """A process that this node started: its pid and its start mark (`process_identity`), which together identify it."""
+    """A process that this node started: its pid and its start time as `process_identity.start_mark` returns it."""
 
     pid: int
     start_mark: str
@@ -41,7 +41,7 @@ def remove(folder: Path, container_id: str) -> None:
 
 
 def read_all(folder: Path) -> list[ProcessRecord]:
-    """All records but truncated ones, whose processes are found by their marks (`process_identity`). Raises OSError."""
+    """All records but truncated ones, whose processes are found by their environment. Raises OSError."""
     records = []
     for path in folder.iterdir():
         try:
