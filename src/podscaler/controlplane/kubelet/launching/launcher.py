@@ -1,26 +1,27 @@
-"""A program that sets up mounts, a cgroup, limits and a terminal, and then executes a container's program.
+"""The program that sets up a container's mounts, cgroup, limits and terminal, and then executes its main program.
 
 `kubelet.processes.processes` starts it as `python -I -S launcher.py PLAN REPORT [SOCKET]` for containers that need one
 of these. Of podscaler it imports only `mount_tree`, from its own directory, and thereby `openat2`. It has the rights of
-`up` until the exec, so its own environment is a fixed one, and the container's environment is passed to the exec only.
+`podscaler up` until the exec, so its own environment is a fixed one, and the container's environment is passed to the
+exec only.
 
 PLAN is the descriptor of a file with JSON, which `container_config._launcher_spec` makes: a new entry stands there,
 here and in `carry_out`.
 
     argv, cwd, env     the program with its arguments, its working directory and its environment
-    has_own_folder     whether cwd is a folder of the node, in place of which / is used where a mount covers it
+    has_own_folder     whether cwd is the folder that the node made for the container; if a mount covers it, / is used
     user, group, groups  the ids to change to, or null and []
     cgroup             the directory of the cgroup to join, or ""
     network, hostname  the network namespace to join and the host name in a UTS namespace, or "" for the machine's
     max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
-    revealed           [[CLOSED, FOLDER]]: what the program needs of a closed folder (rule 3 of `mount_tree`)
+    revealed           [[CLOSED, FOLDER]]: of a folder that the user may not search, what the program needs of it
     scratch            an empty directory for a new root, needed where a target does not exist in `/`, and with root
-    root               the folder with the root file system of the image, or "" (rule 4 of `mount_tree`)
+    root               the folder with the root file system of the image, which is not changed, or ""
     tty                whether standard input is a terminal that becomes the controlling terminal
     enter              the pid of a running container whose namespaces are joined (exec), or 0; without mounts then
-    trap               {"filter", "call"} of `seccomp.filter_plan`, or null; SOCKET is then the descriptor of the
-                       socket to which the filter's listener is sent
+    trap               the seccomp filter that hands calls to the node, {"filter", "call"} of `seccomp.filter_plan`,
+                       or null; SOCKET is then the descriptor of the socket to which the filter's listener is sent
 
 An error is written to the descriptor REPORT, which is closed on exec.
 
@@ -48,25 +49,25 @@ else:
     import mount_tree
     from mount_tree import LaunchError, check_result
 
-# the constants of linux/sched.h, and below of linux/prctl.h and linux/seccomp.h
+# linux/sched.h
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUTS = 0x0400_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWNET = 0x4000_0000
-LAUNCH_FAILED_STATUS = 128
-"""The exit status of this program where the container could not be set up."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
+# linux/prctl.h and linux/seccomp.h
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_NEW_LISTENER = 8
 SECCOMP_WAIT_KILLABLE = 32
 """Only fatal signals interrupt a call whose notification was received; since Linux 5.19."""
+LAUNCH_FAILED_STATUS = 128
+"""The exit status of this program where the container could not be set up."""
 SHEBANG_MAX_BYTES = 256
 """What Linux reads of the first line of a script."""
 INSTRUCTION_BYTES = 8
 """The size of struct sock_filter."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def make_namespace() -> None:
@@ -75,15 +76,16 @@ def make_namespace() -> None:
     Raises LaunchError, OSError.
     """
     user, group = os.geteuid(), os.getegid()
-    if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:  # root in a container may lack the right, too
+    has_namespace = user == 0 and _libc.unshare(CLONE_NEWNS) == 0  # root in a container may lack the right
+    if not has_namespace:
         check_result(_libc.unshare(CLONE_NEWNS | CLONE_NEWUSER), "making a mount namespace")
-        write("/proc/self/setgroups", "deny")
-        write("/proc/self/uid_map", f"{user} {user} 1")
-        write("/proc/self/gid_map", f"{group} {group} 1")
+        write_kernel_file("/proc/self/setgroups", "deny")
+        write_kernel_file("/proc/self/uid_map", f"{user} {user} 1")
+        write_kernel_file("/proc/self/gid_map", f"{group} {group} 1")
     mount_tree.make_private()
 
 
-def write(path: str, content: str) -> None:
+def write_kernel_file(path: str, content: str) -> None:
     """Write to a file of /proc or a cgroup. Raises OSError."""
     with open(path, "w", encoding="ascii") as file:
         file.write(content)
@@ -139,7 +141,8 @@ def install_trap(trap: Mapping[str, Any], socket_descriptor: int) -> None:
     listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE, ctypes.byref(program))
     if listener < 0:  # before Linux 5.19
         listener = _libc.syscall(seccomp_call, mode, SECCOMP_NEW_LISTENER, ctypes.byref(program))
-    check_result(min(listener, 0), "installing the filter that translates ports")  # a descriptor is no error
+    if listener < 0:
+        check_result(listener, "installing the filter that translates ports")
     with socket.socket(fileno=socket_descriptor) as channel:
         socket.send_fds(channel, [b"\0"], [listener])
     os.close(listener)
@@ -231,7 +234,7 @@ def carry_out(plan: Mapping[str, Any]) -> None:
     if plan["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if plan["cgroup"]:
-        write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
+        write_kernel_file(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
     if plan["max_processes"] is not None:
         limit_processes(plan["max_processes"])
     if plan["network"]:
