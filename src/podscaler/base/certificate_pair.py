@@ -30,16 +30,24 @@ class CertificatePair:
     def read_again(self) -> bool:
         """Read the files and return whether the pair changed; `pem` is then the new one.
 
+        False, too, for files that are replaced meanwhile: the next call reads them.
+
         Raises:
             OSError: a file cannot be read, or the two do not form a pair (ssl.SSLError). `pem` stays.
             ValueError: the key is encrypted. `pem` stays.
         """
-        pem = self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
+        pem = self._read()
         if pem == self.pem:
             return False
-        self.load_into(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
+        self.load_into(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))  # only checks the pair
+        if self._read() != pem:  # replaced in between: what was checked may be another pair
+            return False
         self.pem = pem
         return True
+
+    def _read(self) -> bytes:
+        """The content of both files as `pem` has it. Raises OSError."""
+        return self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Load the pair from the files into a context. Raises OSError as `read_again`, ValueError (encrypted key)."""

@@ -129,12 +129,11 @@ class EventStream:
             if not chunk and now_s - sent_s >= KEEP_ALIVE_S:
                 chunk = b": keep-alive\n\n"
             if chunk:
-                async with asyncio.timeout(STALLED_S):
-                    await response.write(chunk)
+                await _write(response, chunk)
                 sent_s = self._clock.monotonic_s()
             await self._clock.sleep(ROUND_S)
             await self._wait_for_change()
-        await response.write(self._event("notice", Notice("error", "the session has expired: log in again")))
+        await _write(response, self._event("notice", Notice("error", "the session has expired: log in again")))
 
     async def _wait_for_change(self) -> None:
         """Wait for changes, but at most POLL_S: faults and the end of the session are no changes."""
@@ -150,7 +149,7 @@ class EventStream:
         """The events since the last round: changed rows, deleted autoscalers, the time line; moves the position."""
         changed_keys = self._live.changes.after(self._position.version)
         visible_changed = await self._filter_visible(changed_keys.changed)
-        is_first = not self._position.version  # all rows are sent: no deletions and no gaps
+        is_first = not self._position.version  # 0: all rows are sent, so there are no deletions and no gaps
         visible_gone = [] if is_first else await self._filter_visible(changed_keys.gone)
         is_complete = changed_keys.is_complete or is_first
         self._position.version = changed_keys.version
@@ -202,3 +201,9 @@ class EventStream:
         position = self._position
         head = f"id: {self._boot_id}.{position.version}.{position.at_ms}\nevent: {name}\ndata: ".encode()
         return head + _ENCODER.encode(value) + b"\n\n"
+
+
+async def _write(response: web.StreamResponse, chunk: bytes) -> None:
+    """Write to the client. Raises TimeoutError if it reads nothing for STALLED_S, ConnectionError if it is gone."""
+    async with asyncio.timeout(STALLED_S):
+        await response.write(chunk)

@@ -1,7 +1,8 @@
 """Phrases for a metric: its name, its value, its target.
 
 Called by `sentence` and `metric_steps`. A new Outcome that changes nothing: an entry in `_NO_CHANGE_REASONS`; a new
-type of metric: a case in `name`, and one in `target` if its target is for each pod.
+type of metric: a case in `name`, in `_RESOURCE_TYPES` if it is of a resource, and in `target` if its target is for each
+pod; a new calculation: a case in `value_and_target`.
 """
 
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading
@@ -63,14 +64,17 @@ def value_and_target(step: MetricStep) -> str:
     if isinstance(calculation, PerPod):
         return f"{name(step)} {_level_of_pods(step, calculation)}, target {target(step)}"
     if isinstance(calculation, OfTotal | OfAverage):
-        total = " in total" if isinstance(calculation, OfAverage) else ""
+        total = " in total" if isinstance(calculation, OfAverage) else ""  # the value, of which the target is a share
         return f"{name(step)} is {amount(step, calculation.usage_milli)}{total}, target {target(step)}"
     return f"{name(step)} has a target of {target(step)}"
 
 
 def _level_of_pods(step: MetricStep, calculation: PerPod) -> str:
-    """The level of a metric with a value for each pod, also without the pods that had to be filled in."""
-    first, second = calculation.first, calculation.second
+    """The level of a metric with a value for each pod.
+
+    If values were assumed for pods without usable samples, it is that with them, and in brackets that without them.
+    """
+    first, second = calculation.first, calculation.second  # the readings without and with assumed values
     if first is None:
         return "could not be summed up"
     if second is None or second == first:
@@ -87,6 +91,7 @@ def _level(step: MetricStep, reading: Reading) -> str:
 
 
 def _level_text(step: MetricStep, reading: Reading) -> str:
+    """A reading as a bare value: `81 %`, `12.5`."""
     return f"{reading.current} %" if reading.requests_milli is not None else amount(step, reading.average_milli)
 
 

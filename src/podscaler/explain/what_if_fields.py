@@ -1,7 +1,8 @@
 """Sets fields of an autoscaler's spec by path and text, for what-if: `metrics[0].target`, `60%`.
 
-Called by `podscaler.explain.what_if`. Specs are JSON-ready data, changed in place. A new field: a pattern with its
-setter in `_SETTERS`, and an example in PATHS.
+Called by `podscaler.explain.what_if`, which validates the changed spec as an API server does. Specs are JSON-ready data
+with metrics, changed in place; after an error they may be changed in part. A new field: a pattern with its setter in
+`_SETTERS`, and an example in PATHS.
 
 Source: autoscaling/v2 (docs/spec/api.md 1 (Types)).
 """
@@ -50,7 +51,10 @@ PATHS = (
 
 
 def assign(spec: Object, path: str, value: str) -> bool:
-    """Set the field at `path`; returns False if there is no such field. Raises ValueError for an invalid value."""
+    """Set the field at `path`; returns False if there is no such field.
+
+    Raises ValueError for a text that cannot be a value of the field; other invalid values are left to validation.
+    """
     for pattern, setter in _SETTERS:
         match = re.fullmatch(pattern, path)
         if match is not None:
@@ -129,7 +133,7 @@ def _remove_field(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
-    """Set one field of the failure policy, which an autoscaler of either kind can have here."""
+    """Set one field of the failure policy; in a what-if, HorizontalPodAutoscalers may have it as a field, too."""
     policy = spec.setdefault("onMetricFailure", {})
     if match[1] == "ignoreFailed":
         if value not in ("true", "false"):

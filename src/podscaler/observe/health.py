@@ -31,9 +31,9 @@ class HealthSeverity(IntEnum):
     FINE = 0
     NOTABLE = 1
     LIMITED = 2
-    """The autoscaler works, and cannot set the replicas that its metrics need, or not safely."""
+    """The autoscaler may work, and cannot set the replicas that its metrics need, or not safely."""
     BROKEN = 3
-    """The autoscaler does nothing."""
+    """The autoscaler cannot change the replicas."""
 
 
 class HealthState(StrEnum):
@@ -117,7 +117,8 @@ class Health(NamedTuple):
     Attributes:
         severity: of the state.
         reason: a sentence without its full stop, in which `its` is the autoscaler's; empty: the word says it all.
-        since_ns: since when at most, in ns since the epoch, by the conditions and the last rescale; None: not known.
+        since_ns: the latest instant at which the state can have begun, in ns since the epoch, by the conditions and the
+            last rescale; None: not known.
     """
 
     state: HealthState
@@ -257,7 +258,7 @@ def _find_motion(facts: _StatusFacts) -> _StateReasonSince | None:
         return state, counts, _instant_ns(status.last_scale_time)
     if limited.status == "True" and not _is_held_above_maximum(facts):
         return HealthState.LIMITED, facts.hold_reason(limited.message), _transition_ns(limited)
-    if able.status == "False":
+    if able.status == "False":  # by a cooldown: `_find_failure` has found all other reasons
         return HealthState.COOLING, facts.hold_reason(able.message), _transition_ns(able)
     if able.reason in ("ScaleDownStabilized", "ScaleUpStabilized"):
         return HealthState.STABILIZING, facts.hold_reason(able.message), _instant_ns(status.last_scale_time)

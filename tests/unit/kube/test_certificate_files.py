@@ -1,6 +1,7 @@
 """Client certificates in files that somebody renews."""
 
 import datetime
+import ssl
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from podscaler.base.certificate_pair import CertificatePair
 from podscaler.kube.config import kubeconfig
 from podscaler.kube.config.certificate_files import CertificateFiles
 from podscaler.testing import VirtualClock
@@ -74,3 +76,23 @@ def test_a_kubeconfig_that_names_files(tmp_path: Path) -> None:
     config = kubeconfig.load([path], None, VirtualClock())
     assert isinstance(config.certificates, CertificateFiles)
     assert (config.client_certificate_pem, config.client_key_pem) == (certificate, key)
+
+
+def test_a_pair_that_is_replaced_while_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pair that was read counts only if it is the one that was checked."""
+    files = tmp_path / "crt", tmp_path / "key"
+    first, second = _issued("first"), _issued("second")
+    pair = CertificatePair(*files)
+    for file, data in zip(files, first, strict=True):
+        file.write_bytes(data)
+
+    def replace(context: ssl.SSLContext) -> None:
+        for file, data in zip(files, second, strict=True):
+            file.write_bytes(data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pair, "load_into", replace)
+        seen = [(pair.read_again(), pair.pem)]
+    seen += [(pair.read_again(), pair.pem) for _ in range(2)]
+    second_pem = b"\n".join(second)
+    assert seen == [(False, b""), (True, second_pem), (False, second_pem)]

@@ -1,6 +1,7 @@
 """Provides the usage of pods and nodes from Prometheus, for metrics.k8s.io, as metrics-server does from kubelets.
 
-`adapter.server.resource_api` calls it for each request.
+`adapter.server.resource_api` calls it for each request. `resource` is pods or nodes, `measured` is cpu or memory; a
+third measured resource needs a rule in `ResourceRules`, a format, and its place in `_usages`.
 
 Source: prometheus-adapter v0.12.0: a pod without cpu or without memory is left out, a container without one of the two
 has 0 of it; NaN and negative values are 0. Differs: containers are in the order of their names; a pod or node with a

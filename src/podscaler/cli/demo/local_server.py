@@ -1,7 +1,7 @@
 """Runs a server program (Redis, Prometheus) for the demo: one process on a free loopback port, with its own folder.
 
-Called by `podscaler.cli.demo.queue_scenario` and `podscaler.cli.demo.requests_scenario`; the scenario of another server
-has its ServerProgram, its arguments and its `is_ready`.
+Called by `podscaler.cli.demo.queue_scenario` and `podscaler.cli.demo.requests_scenario`. To add a server, write a
+scenario that defines its ServerProgram, its arguments and its `is_ready`.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ async def start(
     path = program.path()
     await asyncio.to_thread(folder.mkdir, mode=0o700)
     log = folder / "server.log"
-    for _ in range(START_ATTEMPTS):  # another process may take the free port first
+    for _ in range(START_ATTEMPTS):  # another process may take the free port first, or the machine be busy
         port = _free_port()
         server = await _launch([path, *make_arguments(port, folder)], port, log)
         try:
@@ -113,16 +113,23 @@ async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
 
 async def _wait_until_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
     """Wait for the server; returns whether it became ready: False if it ended, or START_TIMEOUT_S passed."""
-    for _ in range(round(START_TIMEOUT_S / POLL_PERIOD_S)):
-        if not server.is_running:
-            return False
-        try:
-            if await is_ready(server.port):
-                return True
-        except OSError:
-            pass  # it does not listen yet
-        await asyncio.sleep(POLL_PERIOD_S)
+    try:
+        async with asyncio.timeout(START_TIMEOUT_S):
+            while server.is_running:
+                if await _responds(server.port, is_ready):
+                    return True
+                await asyncio.sleep(POLL_PERIOD_S)
+    except TimeoutError:
+        pass
     return False
+
+
+async def _responds(port: int, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
+    """Whether the server is ready; False also while it does not listen."""
+    try:
+        return await is_ready(port)
+    except OSError:
+        return False
 
 
 def _free_port() -> int:

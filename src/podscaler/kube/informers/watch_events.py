@@ -1,6 +1,7 @@
 """Decodes pages of lists and events of watches, and classifies their errors.
 
-`informers.reflector` uses it. Objects stay undecoded, as their fields depend on the kind.
+`informers.reflector` uses it. After a failed watch it asks `needs_new_list`, and then `is_expired` for the version to
+list from. Objects stay undecoded, as their fields depend on the kind.
 
 Source: the API concepts page of the Kubernetes documentation (efficient detection of changes); KEP-3157.
 """
@@ -15,6 +16,8 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the initial events."""
 NO_STREAMED_LISTS = frozenset({400, 405, 406, 415, 422})
 """Status codes of servers that do not know `sendInitialEvents`, or have it disabled."""
+_RESUMED_CODES = frozenset({401, 429, 500, 502, 503})
+"""Status codes that say nothing about our version: of rejected credentials, busy servers, and gateways."""
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -38,17 +41,17 @@ class WatchEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _BookmarkMeta(msgspec.Struct, rename="camel"):
-    """The fields of a bookmark's metadata that are read."""
+class _VersionMeta(msgspec.Struct, rename="camel"):
+    """The fields of an object's metadata that are read; only those of bookmarks have the annotation."""
 
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
 
-class _Bookmark(msgspec.Struct):
-    """The object of a BOOKMARK event."""
+class _Versioned(msgspec.Struct):
+    """An object of a watch event, such as a bookmark."""
 
-    metadata: _BookmarkMeta
+    metadata: _VersionMeta
 
 
 class EndedEarly(StatusError):
@@ -60,7 +63,7 @@ class EndedEarly(StatusError):
 
 _PAGE_DECODER = msgspec.json.Decoder(Page)
 _EVENT_DECODER = msgspec.json.Decoder(WatchEvent)
-_BOOKMARK_DECODER = msgspec.json.Decoder(_Bookmark)
+_VERSIONED_DECODER = msgspec.json.Decoder(_Versioned)
 
 
 def page(body: bytes) -> Page:
@@ -72,7 +75,7 @@ def page(body: bytes) -> Page:
 
 
 def event(line: bytes) -> WatchEvent:
-    """The event in a line. Raises StatusError for one of type ERROR, and for a line that is none."""
+    """The event in a line. Raises StatusError for one of type ERROR, and for a line that is not an event."""
     try:
         watch_event = _EVENT_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -87,7 +90,7 @@ def event(line: bytes) -> WatchEvent:
 def version_of(object_json: msgspec.Raw) -> str:
     """The resource version of an object; empty if it cannot be read."""
     try:
-        return _BOOKMARK_DECODER.decode(object_json).metadata.resource_version
+        return _VERSIONED_DECODER.decode(object_json).metadata.resource_version
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 
@@ -95,22 +98,22 @@ def version_of(object_json: msgspec.Raw) -> str:
 def ends_initial_events(bookmark_json: msgspec.Raw) -> bool:
     """Whether a bookmark marks the end of the initial events."""
     try:
-        return (_BOOKMARK_DECODER.decode(bookmark_json).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return (_VERSIONED_DECODER.decode(bookmark_json).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
 def is_expired(error: StatusError) -> bool:
-    """Whether only the newest list can be used: our version is too old (410), or too new for this server (504)."""
+    """Whether to list again without a version: ours is too old (410), or too new for this server (504)."""
     is_too_large = any("Too large resource version" in cause.message for cause in error.causes)
     return error.code == 410 or error.reason in ("Expired", "Gone") or is_too_large or error.code == 504
 
 
 def needs_new_list(error: StatusError) -> bool:
     """Whether a failure needs a new list; False if the server is unreachable or busy, as the watch is resumed then."""
-    if isinstance(error, TransportError) or error.code == 0:
+    if isinstance(error, TransportError) or error.code == 0:  # 0: no response, or none that can be decoded
         return False
-    return error.code not in (401, 429, 500, 502, 503)
+    return error.code not in _RESUMED_CODES
 
 
 def refuses_streamed_lists(error: StatusError) -> bool:

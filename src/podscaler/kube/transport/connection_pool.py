@@ -1,7 +1,8 @@
 """Keeps a pool of idle HTTP connections to one API server, for reuse.
 
-`transport.http_transport` takes one for each request and releases it. At most CONNECTIONS exist; further requests wait
-in order. The connection that was used last is used first, so that surplus ones grow old and are closed.
+`transport.http_transport` acquires one for each request and releases it; a request that fails on an idle connection is
+repeated on a new one (`dial_new`), which does not wait. Otherwise at most CONNECTIONS exist; further requests wait,
+about in order. The connection that was used last is used first, so that surplus ones grow old and are closed.
 """
 
 import asyncio
@@ -57,15 +58,15 @@ class Pool:
         return connection
 
     async def dial_new(self) -> Connection:
-        """A new connection, in use. Raises what `dial` raises."""
+        """A new connection, in use, even beyond CONNECTIONS. Raises what `dial` raises."""
         self._dialing_count += 1
         try:
             connection = await self._dial()
         except BaseException:
+            self._dialing_count -= 1
             self._wake_next()
             raise
-        finally:
-            self._dialing_count -= 1
+        self._dialing_count -= 1
         self._busy.add(connection)
         return connection
 
@@ -82,19 +83,19 @@ class Pool:
             self._wake_next()
 
     def retire(self) -> None:
-        """Use none of the existing connections for another request."""
+        """Use none of the existing connections for another request, as after a change of the client certificate."""
         self._retired |= self._busy
         while self._idle:
             self._idle.pop().close()
 
     def close(self) -> None:
-        """Close everything."""
+        """Close all connections; the transport acquires none any more."""
         self.retire()
         for connection in self._busy:
             connection.close()
 
     def _drop_old(self) -> None:
-        """Close the oldest idle connection if it is too old; one for each call suffices."""
+        """Close the oldest idle connection if it is too old; a call adds one, so that closing one is enough."""
         if self._idle and self._loop.time() - self._idle[0].idle_since_s >= KEEP_ALIVE_S:
             self._idle.popleft().close()
 

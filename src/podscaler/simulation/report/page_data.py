@@ -1,7 +1,8 @@
 """Defines the content of a report as plain values, from which `html_page` makes the page.
 
 `podscaler simulate`, `backtest` and `tune` fill a `ReportData`; `html_page` writes it as a page. Its JSON form, with
-camelCase names, is what the page's script reads, so that another page can show the same content.
+camelCase names, is what the page's script reads, so that another page can show the same content. A new field or color
+needs the script and the styles of the page, too.
 
 Invariant: times are seconds since the start of the simulation; texts are plain text, never markup.
 """
@@ -14,7 +15,7 @@ import msgspec
 from podscaler.explain.explanation_parts import Section
 
 SeriesColor = Literal["blue", "orange", "green", "purple", "red", "teal", "pink", "gray"]
-"""The colours of lines; the page has a shade of each for light and for dark."""
+"""The colors of lines; the page has a shade of each for light and for dark."""
 
 COLORS: tuple[SeriesColor, ...] = ("blue", "orange", "green", "purple", "red", "teal", "pink", "gray")
 """In the order in which lines without a meaning of their own take them."""
@@ -52,7 +53,7 @@ class PlotBand(_Part, frozen=True, kw_only=True):
 
 
 class DrawnSyncs(_Part, frozen=True, kw_only=True):
-    """How many instants of a plot the page has, of how many.
+    """How many of a plot's instants the page draws.
 
     Attributes:
         every_change: whether each change of the series with `keeps_changes` is among them.

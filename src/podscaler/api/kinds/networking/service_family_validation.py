@@ -118,6 +118,7 @@ def _single_stack_errors(spec: Object, cluster_ips: Sequence[str], families: Seq
 
 
 def _ip_family(address: str) -> str:
+    """The family of an address; IPv4 for `None`, the cluster IP of a headless Service, as the cluster has IPv4."""
     return "IPv6" if ":" in address else "IPv4"
 
 

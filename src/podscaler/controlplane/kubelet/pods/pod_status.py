@@ -1,8 +1,8 @@
 """Computes the core/v1 PodStatus from the states of a pod's containers.
 
-`kubelet.pods.pod_writer` calls `pod_status` and writes the result where it differs. Pure. Transition times, and fields
-and conditions of other writers (conditions of readiness gates, ...), are taken from the former status.
-`restored_containers` is the inverse for containers: it reads what `container_status` writes.
+`kubelet.pods.pod_writer` calls `pod_status` and writes the result if it differs from the stored status. Pure.
+Transition times, and fields and conditions of other writers (conditions of readiness gates, ...), are taken from the
+former status. `restored_containers` is the inverse for containers: it reads what `container_status` writes.
 
 Source: PodStatus and ContainerStatus (API reference); Pod Lifecycle (Kubernetes documentation).
 """
@@ -34,9 +34,10 @@ class PodStatusFacts:
     """The facts of the status other than the containers' states.
 
     Attributes:
+        host_ip: the address of the node.
         pod_ip: empty before the pod has an address.
         started_ns: when this node started to work on the pod; becomes status.startTime unless that is set.
-        initialized: whether the init containers are done.
+        initialized: whether the init containers have succeeded, and the sidecars among them have started.
         outcome: the phase in which the pod has ended, None while it runs.
         reason, message: why the node terminated it (`DeadlineExceeded`), else empty.
     """
