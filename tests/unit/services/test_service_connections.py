@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import socket
 import struct
+import threading
 
 import pytest
 
@@ -116,6 +117,34 @@ def test_half_close_is_passed_on(run):
             writer.write_eof()
             assert await late == b"and more"
             writer.close()
+
+    run(scenario())
+
+
+def test_endpoints_that_speak_first(run):
+    """What they send before the proxy knows that it is connected arrives, and their end, too."""
+
+    def greet(listening_socket):
+        with contextlib.suppress(OSError):  # the test closes the socket
+            while True:
+                connection, _ = listening_socket.accept()
+                with connection:
+                    connection.sendall(b"welcome")
+
+    async def scenario():
+        async with Bench() as bench:
+            with socket.create_server((HOST, 0)) as listening_socket:
+                endpoint = threading.Thread(target=greet, args=(listening_socket,))
+                endpoint.start()
+                bench.use(listening_socket.getsockname())
+                greetings = []
+                for _ in range(100):
+                    reader, writer = await asyncio.open_connection(*bench.address)
+                    greetings.append(await reader.read())
+                    writer.close()
+                listening_socket.shutdown(socket.SHUT_RDWR)
+            await asyncio.to_thread(endpoint.join)
+            assert set(greetings) == {b"welcome"}
 
     run(scenario())
 

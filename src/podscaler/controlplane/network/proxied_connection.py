@@ -10,6 +10,8 @@
 3. Back-pressure: while one side cannot be written to, the other is not read; a connection buffers a few 100 KiB.
 4. A half-close (FIN) is forwarded: a side that has ended still receives. A reset of one side resets the other.
 5. Connections to removed endpoints stay open until one side closes.
+6. What a side sends before both are joined is kept and forwarded then, its end too: servers may speak first, and uvloop
+   delivers their bytes before it wakes the task that connects.
 """
 
 import asyncio
@@ -90,6 +92,7 @@ class _Side(asyncio.Protocol):
     def __init__(self) -> None:
         self.peer: _Side | None = None
         self.has_ended = False
+        self._early_bytes: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Set the transport."""
@@ -97,9 +100,31 @@ class _Side(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        """Forward bytes to the other side."""
-        if self.peer is not None:
+        """Forward bytes to the other side, or keep them until both are joined."""
+        if self.peer is None:
+            self._early_bytes.append(data)
+        else:
             self.peer.transport.write(data)
+
+    def join(self, peer: "_Side") -> None:
+        """Join both sides, beginning with what each has received already (rule 6)."""
+        self.peer, peer.peer = peer, self
+        self._forward_early_bytes()
+        peer._forward_early_bytes()
+        if self.has_ended and peer.has_ended:
+            self.transport.close()
+            peer.transport.close()
+        elif self.has_ended:
+            peer.transport.write_eof()
+        elif peer.has_ended:
+            self.transport.write_eof()
+
+    def _forward_early_bytes(self) -> None:
+        """Forward the bytes that were received before the sides were joined."""
+        assert self.peer is not None
+        for early_bytes in self._early_bytes:
+            self.peer.transport.write(early_bytes)
+        self._early_bytes.clear()
 
     def eof_received(self) -> bool:
         """Forward the end of this side; the connection stays open until both sides have ended."""
@@ -167,7 +192,6 @@ class ClientSide(_Side):
         super().__init__()
         self._balancer = balancer
         self._connections = connections
-        self._early_bytes: list[bytes] = []
         self._connecting: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -178,13 +202,6 @@ class ClientSide(_Side):
             self._connecting = asyncio.get_running_loop().create_task(self._connect_and_join())
         else:
             reset(self.transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Forward bytes to the endpoint; those that the loop delivers in spite of the pause are kept for it."""
-        if self.peer is None:
-            self._early_bytes.append(data)
-        else:
-            self.peer.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Close the endpoint's side, or stop connecting to one."""
@@ -215,7 +232,8 @@ class ClientSide(_Side):
             reset(peer.transport)
             reset(self.transport)
         else:
-            self._join_sides(peer)
+            self.join(peer)
+            self.transport.resume_reading()
 
     async def _connect_to_endpoint(self, client_ip: str) -> EndpointSide | None:
         """Connect to an endpoint and return its side; None (rule 2) if none accepts in time."""
@@ -241,16 +259,6 @@ class ClientSide(_Side):
             if await _open_connection(side, address):
                 return side
         return None
-
-    def _join_sides(self, peer: EndpointSide) -> None:
-        """Join both sides, beginning with the bytes that the client has sent meanwhile."""
-        self.peer, peer.peer = peer, self
-        for early_bytes in self._early_bytes:
-            peer.transport.write(early_bytes)
-        self._early_bytes.clear()
-        if self.has_ended:
-            peer.transport.write_eof()
-        self.transport.resume_reading()
 
 
 async def _open_connection(side: EndpointSide, address: Address) -> bool:
