@@ -5,7 +5,8 @@ Deployments, resource metrics, events, ConfigMaps and Leases, with the resource 
 API server. Nothing is validated or defaulted. Errors are injected with `interfere` and `fail`.
 
 A request is answered by what a test has injected, by `_find_in_namespace` (GETs within a namespace), or else by
-`_usual_response`, to which a further path is added.
+`_usual_response`, where the first path that fits counts. A further kind that is listed and watched is added to
+`FakeCluster.collections` and DISCOVERY; a further path that is read or written, to `_usual_response`.
 """
 
 import asyncio

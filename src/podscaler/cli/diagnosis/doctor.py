@@ -1,7 +1,8 @@
 """`podscaler doctor`: what is wrong with one autoscaler, and what to do about it, the most important first.
 
-`podscaler.cli.main` registers the command; `examination` reads and has the checks, this module prints: a new attribute
-of Examination in `_lines`; JSON has all. Exit status: 0 healthy, 1 findings; 2, by `podscaler.cli.main`, for errors.
+`podscaler.cli.main` registers the command; `examination` reads and has the checks. To print a new attribute of
+Examination, add it to `_lines`; the JSON output contains every attribute. Exit status: 0 healthy, 1 findings; 2, by
+`podscaler.cli.main`, for errors.
 """
 
 import asyncio
@@ -65,6 +66,7 @@ def command(
 
 
 def _json(examination_result: "Examination") -> str:
+    """The examination as JSON, with the verdict."""
     fields = {**json.loads(msgspec.json.encode(examination_result)), "healthy": examination_result.is_healthy}
     return json.dumps(fields, indent=2, ensure_ascii=False)
 

@@ -3,10 +3,10 @@
     alpha/target.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "10"}]}'
     alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "12"}]}'
 
-A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `conversion`
-replaces the annotations by such metrics (`expand`); the emulation of Kubernetes 1.1 reads the targets in addition to
-the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as upstream's
-does since 1.6. Both formats are frozen.
+A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. The conversion of
+manifests (`conversion`) replaces the annotations by such metrics (`expand`); the emulation of Kubernetes 1.1 reads the
+targets in addition to the spec (`podscaler.core.model.annotated_metrics`). The API server stores the annotations as
+they are, as upstream's does since 1.6. Both formats are frozen.
 
 Source: the CustomMetricTargetList and CustomMetricCurrentStatusList of Kubernetes 1.2 (extensions/v1beta1).
 """
@@ -68,9 +68,10 @@ class Expanded(NamedTuple):
 
 
 def expand(autoscaler: Object) -> Expanded:
-    """An object of autoscaling/v1 or extensions/v1beta1 whose custom metrics are in the annotations of v1.
+    """A copy of an object of autoscaling/v1 or extensions/v1beta1 with its custom metrics in the annotations of v1.
 
-    The annotations TARGETS and STATUSES are removed; one that cannot be read stays. The argument is not changed.
+    TARGETS and STATUSES are removed; one that cannot be read stays. The annotations of v1 have lists of metrics in the
+    form of v2beta1, with `metricName`.
     """
     expanded, errors = autoscaler, {}
     for key, metrics_annotation, value_field in (

@@ -1,8 +1,9 @@
-"""The records of HorizontalPodAutoscaler with the versions that kube-apiserver no longer serves (v2beta2 and older).
+"""Defines HorizontalPodAutoscaler with the versions that kube-apiserver no longer serves (v2beta2 and older).
 
-`podscaler up` uses them in place of the record in `hpa` where the user requests old versions; `podscaler convert`,
-`podscaler lint` and simulations always do. Objects are stored in the same form with and without them. Another version:
-a module that is a `_ConversionModule`, a line in AUTOSCALING, and `conversion._ANNOTATIONS_READ`.
+A Resource describes a kind with its versions. `podscaler up` uses those of this module in place of the one in `hpa` if
+the user requests old versions; `podscaler convert`, `podscaler lint` and simulations always use them. Objects are
+stored in the same form with and without them. Another version: a module that is a `_ConversionModule`, a line in
+AUTOSCALING, and `conversion._ANNOTATIONS_READ`.
 
 Source: docs/spec/api.md 6 (Older versions); Kubernetes' release notes for the releases that deprecated and removed
 each version.
@@ -24,7 +25,7 @@ from podscaler.api.resource.resources import Object, Resource, Version
 
 
 class _ConversionModule(Protocol):
-    """The module with the conversion of one version; `from_v2` takes an object with the defaults of v2."""
+    """The module with the conversion of one version; `from_v2` takes an object that `hpa.complete` has completed."""
 
     API_VERSION: str
     MESSAGE: str
@@ -44,7 +45,7 @@ def _deprecation_warning(api_version: str, deprecated_in: str, removed_in: str) 
 def _version(
     module: _ConversionModule, set_defaults: Callable[[Object], None], *, deprecated_in: str, removed_in: str
 ) -> Version:
-    """The record of a removed version of autoscalers.
+    """A removed version of autoscalers.
 
     Args:
         set_defaults: sets the defaults of the version.

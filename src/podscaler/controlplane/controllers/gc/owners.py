@@ -19,7 +19,9 @@ from podscaler.controlplane.controllers.framework import ownership
 from podscaler.controlplane.registry.registry import Registry
 
 ORPHAN = "orphan"
+"""The finalizer of an object that is deleted without its dependents; `collector` removes their references."""
 FOREGROUND = "foregroundDeletion"
+"""The finalizer of an object that is deleted after its dependents."""
 
 
 @dataclass(slots=True)
