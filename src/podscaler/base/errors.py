@@ -10,7 +10,12 @@ receives. Any other exception is a bug and may show a traceback.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import msgspec
+
+JSON_DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What msgspec's decoders raise for bytes that are not the JSON of a type, or whose texts are not UTF-8."""
 
 
 class PodscalerError(Exception):

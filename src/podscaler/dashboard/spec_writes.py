@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from podscaler.base.errors import StatusError, UsageError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError, UsageError
 from podscaler.controller.options.autoscaler_kinds import KINDS, AutoscalerKind
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
@@ -64,7 +64,7 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
     body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {name}")
     try:
         return WrittenSpec(msgspec.json.decode(body, type=_WrittenObject).metadata.resource_version)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"the response cannot be read: {error}", code=0) from None
 
 

@@ -26,7 +26,7 @@ from podscaler.api.machinery import instants, numbers
 from podscaler.api.machinery.selectors import EVERYTHING, Selector
 from podscaler.api.typed.metrics import DescribedObject, MetricValue, MetricValueList, PodMetricsList
 from podscaler.base.clock import NANOSECONDS, Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, Query
 from podscaler.metrics.queries import (
@@ -220,7 +220,7 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """The typed response. Raises StatusError with the text of kube-controller-manager's Heapster client."""
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"failed to unmarshal heapster response: {error}", code=0) from error
 
 

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, Query
@@ -195,7 +195,7 @@ class ObjectReader:
         """A response. Raises StatusError, also for one that is not a JSON object."""
         try:
             return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except JSON_DECODE_ERRORS as error:
             raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None
 
 

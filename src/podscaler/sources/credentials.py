@@ -22,7 +22,7 @@ import msgspec
 
 from podscaler.api.kinds.autoscaling.metric_source import SECRET_LABEL
 from podscaler.api.machinery.meta import ObjectMeta, Wire
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.sources.metric_source import CredentialReference
@@ -65,7 +65,7 @@ async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str
         secret = _SECRET_DECODER.decode(await client.get(path, subject=f"secrets {name}"))
     except StatusError as error:
         raise CredentialsUnavailable(f"the Secret {name} cannot be read: {error.message}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_DECODE_ERRORS:
         raise CredentialsUnavailable(f"the Secret {name} cannot be decoded") from None
     if (secret.metadata.labels or {}).get(SECRET_LABEL) != "true":
         raise CredentialsUnavailable(

@@ -19,7 +19,7 @@ import msgspec
 from podscaler.adapter.cluster.rest_mapper import MappedResource
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
 from podscaler.kube.informers.reflector import Reflector, WatchSource
@@ -175,7 +175,7 @@ class ObjectNames:
             body = await self._client.get(path, subject=path, query=query)
             try:
                 page = _LIST.decode(body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except JSON_DECODE_ERRORS as error:
                 raise StatusError(f"the list at {path} cannot be decoded: {error}", code=0) from error
             objects += page.items or []
             token = page.metadata.continue_

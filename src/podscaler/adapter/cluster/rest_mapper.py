@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from podscaler.adapter.config.rules import GroupResource
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 
@@ -132,7 +132,7 @@ class RESTMapper:
         body = await self._client.get("/apis", subject="apis", timeout_s=TIMEOUT_S)
         try:
             groups = msgspec.json.decode(body, type=_GroupList).groups
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except JSON_DECODE_ERRORS as error:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
         group_versions = [(group.name, version) for group in (core, *groups) for version in _versions_in_order(group)]
@@ -146,7 +146,7 @@ class RESTMapper:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
             self._resources_by_version[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
-        except (StatusError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (StatusError, *JSON_DECODE_ERRORS) as error:
             log.warning("the resources of %s cannot be read: %s", "/".join(filter(None, (group, version))), error)
         return self._resources_by_version.get((group, version), ())
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from podscaler.base.errors import JSON_DECODE_ERRORS
+
 DOWN, BAD_RESPONSE = "down", "bad_response"
 """Kinds of our own: there was no response, or none that can be used."""
 REJECTED = frozenset({"bad_data", "execution"})
@@ -117,7 +119,7 @@ def data_of(status: int, body: bytes) -> msgspec.Raw:
         raise PrometheusError(BAD_RESPONSE, f"unknown response code {status}")
     try:
         envelope = _ENVELOPE.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise PrometheusError(BAD_RESPONSE, f"the response {status} is not Prometheus' JSON: {error}") from error
     if envelope.status != "success":
         raise PrometheusError(envelope.error_type or BAD_RESPONSE, envelope.error or f"the status is {status}")
@@ -133,7 +135,7 @@ def query_result(response_data: msgspec.Raw) -> QueryResult:
         if query_data.result_type == "scalar":
             at_s, number_text = _SCALAR.decode(query_data.result)
             return QueryResult("scalar", [PromSample({}, float(number_text), at_s)])
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+    except (*JSON_DECODE_ERRORS, ValueError) as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
     return QueryResult(query_data.result_type, [])
 
@@ -152,7 +154,7 @@ def range_result(response_data: msgspec.Raw) -> Sequence[PromSeries]:
             return [
                 PromSeries(wire_series.metric, wire_series.values) for wire_series in _MATRIX.decode(query_data.result)
             ]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
     raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {query_data.result_type}, not a matrix")
 
@@ -161,5 +163,5 @@ def series(response_data: msgspec.Raw) -> list[dict[str, str]]:
     """The labels of series. Raises PrometheusError."""
     try:
         return _SERIES.decode(response_data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise PrometheusError(BAD_RESPONSE, f"the list of series cannot be decoded: {error}") from error

@@ -18,7 +18,7 @@ import msgspec
 
 from podscaler.api.machinery.meta import ObjectMeta, Status, Wire
 from podscaler.api.typed import autoscaling, metrics
-from podscaler.base.errors import UsageError
+from podscaler.base.errors import JSON_DECODE_ERRORS, UsageError
 
 VERSION = 1
 
@@ -151,7 +151,7 @@ def read_header(text: bytes) -> RecordingHeader:
     """The header in a recording's first line. Raises RecordingError."""
     try:
         header = _HEADER_DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise RecordingError(f"not the header of a recording: {error}") from None
     except RecursionError:
         raise RecordingError(_TOO_DEEP) from None
@@ -164,7 +164,7 @@ def read_line(text: bytes) -> RecordingLine:
     """A line after the first one. Raises RecordingError."""
     try:
         line = _LINE_DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise RecordingError(str(error)) from None
     except RecursionError:
         raise RecordingError(_TOO_DEEP) from None

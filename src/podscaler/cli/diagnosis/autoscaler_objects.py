@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.cli.commands import all_pages
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.kube.client import urls
@@ -150,5 +150,5 @@ def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
     """The JSON object in a response; `subject` is for the message. Raises StatusError."""
     try:
         return _OBJECT_DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None

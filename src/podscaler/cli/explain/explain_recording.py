@@ -12,7 +12,7 @@ import msgspec
 from podscaler.api.machinery import instants
 from podscaler.api.typed import autoscaling, recording
 from podscaler.api.typed.recording import RecordingError
-from podscaler.base.errors import UsageError
+from podscaler.base.errors import JSON_DECODE_ERRORS, UsageError
 from podscaler.cli.explain import explain_request
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
@@ -73,7 +73,7 @@ def _read_first(line: bytes, search: "_Search") -> Callable[[bytes], None]:
     """Read the first line; returns the function that reads the following ones. Raises RecordingError."""
     try:
         first_object = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise RecordingError(str(error)) from None
     except RecursionError:
         raise RecordingError("the line is nested too deeply") from None

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError, UsageError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.commands import all_pages
 from podscaler.kube.client import urls
@@ -217,7 +217,7 @@ def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", sub
     """The content of a response by the decoder; `subject` is for the message. Raises StatusError."""
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"a response about {subject} cannot be read: {error}", code=0) from None
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import Heartbeat
 from podscaler.core.model.history import History
@@ -113,7 +113,7 @@ class HistoryMaps:
             raise
         try:
             config_map = _CONFIG_MAP.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except JSON_DECODE_ERRORS as error:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
         if (config_map.metadata.labels or {}).get(LABEL) != FORMAT:
             raise ForeignConfigMap(name)
@@ -183,7 +183,7 @@ def _new_version(response: bytes, name: str) -> str:
     """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
 
 

@@ -18,7 +18,7 @@ import msgspec
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.concurrency import WithoutSlot, keep_slot
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.controller.informers.target_informer import TargetInformer
 from podscaler.core import settle
 from podscaler.kube.client import typed_responses, urls
@@ -164,7 +164,7 @@ class ScaleClient:
             return
         try:
             self._cached_scales.note_write(target.mapping, _SCALE_DECODER.decode(response))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except JSON_DECODE_ERRORS:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _read_again(self, target: ScaleTarget) -> ScaleTarget:

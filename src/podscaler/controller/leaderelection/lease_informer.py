@@ -11,11 +11,9 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from podscaler.api.machinery.meta import is_newer_version
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.controller.leaderelection import lease
 from podscaler.controller.leaderelection.lease import LeaderElectionRecord, Lease
 from podscaler.kube.client.client import Client, Query
@@ -108,7 +106,7 @@ class LeaseInformer:
         for lease_json in page.items or ():
             try:
                 self._store_version(lease.parse(lease_json))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except JSON_DECODE_ERRORS as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
     def added(self, new_lease: Lease) -> None:

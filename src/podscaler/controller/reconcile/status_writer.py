@@ -16,7 +16,7 @@ import msgspec
 from podscaler.api.machinery import instants, quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
@@ -154,5 +154,5 @@ async def put_status(client: Client, autoscaler: Autoscaler, status: HorizontalP
     response = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
     try:
         return _RESPONSE_DECODER.decode(response).metadata.resource_version
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_DECODE_ERRORS:
         return ""  # the write succeeded all the same; the next watch event brings the version

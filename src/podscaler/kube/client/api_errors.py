@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from podscaler.api.text.quoting import quoted
-from podscaler.base.errors import Cause, StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, Cause, StatusError
 from podscaler.kube.transport.transport import Response
 
 BODY_TEXT_MAX_BYTES = 2048
@@ -82,7 +82,7 @@ def _decode_failure(body: bytes) -> _Status | None:
     """The failure in a body; None if the body is no object of kind Status, or reports no failure."""
     try:
         status = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_DECODE_ERRORS:
         return None
     return status if status.kind == "Status" and status.status == "Failure" else None
 

@@ -16,7 +16,7 @@ import msgspec
 
 from podscaler.api.text.quoting import quoted
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, is_not_found
 from podscaler.kube.transport.single_flight import SingleFlight
@@ -156,7 +156,7 @@ class Discovery:
         body = await self._client.get(path, subject="discovery", timeout_s=TIMEOUT_S)
         try:
             return msgspec.json.decode(body, type=document)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except JSON_DECODE_ERRORS as error:
             raise StatusError(f"unable to decode the discovery document at {path}: {error}", code=0) from error
 
 

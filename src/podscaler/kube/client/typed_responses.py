@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import api_errors
 from podscaler.kube.transport.transport import Response
 
@@ -41,7 +41,7 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
     """The object in a response whose kind is required (custom metrics, scale). Raises StatusError for other bodies."""
     try:
         kind = msgspec.json.decode(response.body, type=_Kind).kind if response.body else ""
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise _unusable(f"couldn't get version/kind; json parse error: {error}") from error
     if not kind:
         raise _unusable(f"Object 'Kind' is missing in '{response.body.decode(errors='replace')}'")
@@ -52,7 +52,7 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """The object in a body. Raises StatusError: that of the body if it is the Status of a failure, else one of ours."""
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise api_errors.of_status(body) or _unusable(f"unable to decode the answer: {error}") from error
 
 

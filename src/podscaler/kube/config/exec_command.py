@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import JSON_DECODE_ERRORS
 from podscaler.kube.config.kubeconfig_file import Exec, KubeconfigCluster
 
 GROUP = "client.authentication.k8s.io"
@@ -138,7 +139,7 @@ def parse_output(output: bytes, api_version: str) -> Issued:
     """The credentials in the program's standard output. Raises ValueError, whose text quotes no credentials."""
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise ValueError("exec plugin: standard output is not an ExecCredential in JSON") from error
     if credential.api_version != api_version or credential.kind != "ExecCredential":
         returned = f"{credential.api_version or 'no version'} of {credential.kind or 'no kind'}"

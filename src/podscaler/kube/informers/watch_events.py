@@ -8,7 +8,7 @@ Source: the API concepts page of the Kubernetes documentation (efficient detecti
 
 import msgspec
 
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.kube.client import api_errors
 from podscaler.kube.transport.transport import TransportError
 
@@ -70,7 +70,7 @@ def page(body: bytes) -> Page:
     """The list in a response's body. Raises StatusError."""
     try:
         return _PAGE_DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"unable to decode a list: {error}", code=0) from error
 
 
@@ -78,7 +78,7 @@ def event(line: bytes) -> WatchEvent:
     """The event in a line. Raises StatusError for one of type ERROR, and for a line that is not an event."""
     try:
         watch_event = _EVENT_DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise StatusError(f"unable to decode an event of the watch stream: {error}", code=0) from error
     if watch_event.type == "ERROR":
         raise api_errors.of_status(bytes(watch_event.object)) or StatusError(
@@ -91,7 +91,7 @@ def version_of(object_json: msgspec.Raw) -> str:
     """The resource version of an object; empty if it cannot be read."""
     try:
         return _VERSIONED_DECODER.decode(object_json).metadata.resource_version
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_DECODE_ERRORS:
         return ""
 
 
@@ -99,7 +99,7 @@ def ends_initial_events(bookmark_json: msgspec.Raw) -> bool:
     """Whether a bookmark marks the end of the initial events."""
     try:
         return (_VERSIONED_DECODER.decode(bookmark_json).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_DECODE_ERRORS:
         return False
 
 

@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import JSON_DECODE_ERRORS, StatusError
 from podscaler.base.lru import LRU
 from podscaler.kube.client.client import Client
 
@@ -203,7 +203,7 @@ class DelegatedAccess:
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
                 return await self._find_user(authorization)
-        except (StatusError, msgspec.DecodeError, UnicodeDecodeError, TimeoutError) as error:
+        except (StatusError, *JSON_DECODE_ERRORS, TimeoutError) as error:
             log.warning("access to %s could not be reviewed: %s", path, error or "no answer in time")
             return UNREVIEWED
 

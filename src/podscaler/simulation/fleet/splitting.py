@@ -20,7 +20,7 @@ import msgspec
 
 from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError, RecordingHeader
-from podscaler.base.errors import UsageError
+from podscaler.base.errors import JSON_DECODE_ERRORS, UsageError
 
 FOLDER = "lines"
 """The folder of the files of lines, within the output folder of a run."""
@@ -114,7 +114,7 @@ def _find_manifest(folder: Path) -> SplitManifest | None:
     """The manifest; None if there is none, or none that can be read."""
     try:
         return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, *JSON_DECODE_ERRORS):
         return None
 
 
@@ -200,7 +200,7 @@ def key_of(line: bytes) -> str:
     """
     try:
         keyed_line = _KEYED_LINE.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_DECODE_ERRORS as error:
         raise RecordingError(str(error)) from None
     if keyed_line.hpa is not None:
         metadata = keyed_line.hpa.metadata

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from podscaler.base.errors import JSON_DECODE_ERRORS
 from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SourceError, SystemSettings, parse_settings
 from podscaler.sources.systems.http_client import WebClient
@@ -68,7 +69,7 @@ class PrometheusSource:
         status, body = await self._web.post_form(self._url, self._form)
         try:
             response = msgspec.json.decode(body, type=_Response)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except JSON_DECODE_ERRORS:
             raise SourceError(f"the response (status {status}) is not that of Prometheus' API") from None
         if response.status != "success" or response.data is None:
             raise SourceError(f"the query failed (status {status}): {response.error_type}: {response.error}")
