@@ -30,6 +30,9 @@ HITS = f"{CUSTOM}/pods/web-1/hits"
 class GuardedWorld(AdapterWorld):
     """A world whose API server knows three tokens: `ops` may read all metrics, `dev` those of pods in `default`."""
 
+    address = ""
+    """`HOST:PORT` of the adapter's server; empty before it listens."""
+
     def __init__(self) -> None:
         super().__init__()
         self.kubernetes.on("POST", delegated_access.AUTHENTICATION_REVIEWS, self._identity)
@@ -62,7 +65,7 @@ async def world() -> AsyncIterator[GuardedWorld]:
     """A started world, whose server listens."""
     guarded = GuardedWorld()
     await guarded.started()
-    guarded.address = await guarded.adapter.server.start("127.0.0.1", 0, guarded.context)  # type: ignore[attr-defined]
+    guarded.address = await guarded.adapter.server.start("127.0.0.1", 0, guarded.context)
     yield guarded
     await guarded.adapter.server.stop()
 
@@ -70,7 +73,7 @@ async def world() -> AsyncIterator[GuardedWorld]:
 async def ask(world: GuardedWorld, path: str, token: str = "", **headers: str) -> tuple[int, Any]:
     """Status and body of a response."""
     sent = {**headers, **({"Authorization": f"Bearer {token}"} if token else {})}
-    url = f"https://{world.address}{path}"  # type: ignore[attr-defined]
+    url = f"https://{world.address}{path}"
     async with aiohttp.ClientSession() as session, session.get(url, headers=sent, ssl=False) as response:
         is_json = response.content_type == "application/json"
         return response.status, await response.json() if is_json else await response.text()

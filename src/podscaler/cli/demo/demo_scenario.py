@@ -91,7 +91,7 @@ class DemoScenario:
 
     def objects(self) -> Sequence[Object]:
         """The objects to create, Deployment and HorizontalPodAutoscaler among them; call it after `start`."""
-        raise NotImplementedError
+        raise NotImplementedError  # every scenario has its own
 
     async def begin(self, url: str) -> None:
         """Prepare the load; called when the first pod is ready.
@@ -102,20 +102,20 @@ class DemoScenario:
 
     async def advance(self, story: Story, elapsed_s: float) -> None:
         """Set the load for the time `elapsed_s` seconds after the start."""
-        raise NotImplementedError
+        raise NotImplementedError  # every scenario has its own
 
     @property
     def is_loaded(self) -> bool:
         """Whether there is load now."""
-        raise NotImplementedError
+        raise NotImplementedError  # every scenario has its own
 
     def load_text(self) -> str:
         """The load now, of a fixed width."""
-        raise NotImplementedError
+        raise NotImplementedError  # every scenario has its own
 
     def metric_text(self, status: Object) -> str:
         """The metric in the status of the autoscaler, of a fixed width."""
-        raise NotImplementedError
+        raise NotImplementedError  # every scenario has its own
 
     def is_over(self, story: Story) -> bool:
         """Whether everything was seen, and nothing more will change."""
