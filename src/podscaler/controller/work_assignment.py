@@ -151,7 +151,8 @@ class WorkAssignment:
 
     Attributes:
         syncs: the running syncs.
-        has_begun: set, for good, once there is work: at the start without an election, or by the first lease.
+        has_begun: set when there is work: at the start without an election, and with every lease. Its one waiter,
+            `options.effective_settings`, clears it.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def value_and_target(step: MetricStep) -> str:
     if isinstance(calculation, PerPod):
         return f"{name(step)} {_level_of_pods(step, calculation)}, target {target(step)}"
     if isinstance(calculation, OfTotal | OfAverage):
-        total = " in total" if isinstance(calculation, OfAverage) else ""  # the value, of which the target is a share
+        total = " in total" if isinstance(calculation, OfAverage) else ""  # while the target is for each pod
         return f"{name(step)} is {amount(step, calculation.usage_milli)}{total}, target {target(step)}"
     return f"{name(step)} has a target of {target(step)}"
 

@@ -1,8 +1,8 @@
 """Sets fields of an autoscaler's spec by path and text, for what-if: `metrics[0].target`, `60%`.
 
-Called by `podscaler.explain.what_if`, which validates the changed spec as an API server does. Specs are JSON-ready data
-with metrics, changed in place; after an error they may be changed in part. A new field: a pattern with its setter in
-`_SETTERS`, and an example in PATHS.
+Called by `podscaler.explain.what_if`, which rejects a changed spec with an error that it did not have before. Specs are
+JSON-ready data with metrics, changed in place; after an error they may be changed in part. A new field: a pattern with
+its setter in `_SETTERS`, and an example in PATHS.
 
 Source: autoscaling/v2 (docs/spec/api.md 1 (Types)).
 """

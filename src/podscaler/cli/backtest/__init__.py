@@ -2,4 +2,5 @@
 
 Entry point: `backtest.command`. Reading order: `load_sources` (where the load comes from), `candidate_options` (what is
 compared), `comparison_output` (tables and data), `backtest`.
+May import: everything below `cli`, and of `cli` `commands.replay`, `fleet` and `simulate`.
 """

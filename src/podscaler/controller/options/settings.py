@@ -109,7 +109,8 @@ class ControllerSettings:
         """The settings of syncs by the names of their flags, as recordings contain them.
 
         Those of Kubernetes v1.37 are always there, so that recordings state them whatever later defaults are; others
-        only where they are set. What no sync depends on (`--dry-run`, `--compare`, namespaces) is left out.
+        only where they are set. `--emulate`, which recordings state apart, is left out, and so are flags that change
+        no decision (`--dry-run`, `--compare`, namespaces).
         """
         prefix = "horizontal-pod-autoscaler-"
         return {

@@ -4,7 +4,8 @@
 deletion, so that a backlog after the machine was suspended does not delay other writes. `_last_observed_ns` decides
 which time of an Event that is.
 
-Source: kube-apiserver's --event-ttl (one hour). Differs: it counts from the last write.
+Source: kube-apiserver's --event-ttl (one hour). Differs: upstream counts from the last write of an Event; this
+controller counts from the last observation that the Event states.
 """
 
 from collections.abc import Iterable, Sequence

@@ -4,7 +4,8 @@ Finished pods are kept for their logs and exit codes. `controller_manager.Contro
 `control_loop.ControlLoop`; all pods together are one key (the unit of a sync).
 
 Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: the threshold is 500, not 12,500; evicted pods
-are not deleted first. Upstream's other duties (orphaned and unscheduled terminating pods) have no case on one node.
+are not deleted first. Pods of a node that is gone and unscheduled pods that terminate, which upstream's collector
+deletes too, are left alone.
 """
 
 from collections.abc import Iterable, Sequence
