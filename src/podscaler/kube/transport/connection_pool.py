@@ -89,7 +89,7 @@ class Pool:
             self._idle.pop().close()
 
     def close(self) -> None:
-        """Close all connections; the transport acquires none any more."""
+        """Close all connections, those in use too. To be called last: `acquire` refuses no call afterwards."""
         self.retire()
         for connection in self._busy:
             connection.close()
